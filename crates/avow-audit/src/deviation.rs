@@ -1,0 +1,320 @@
+//! What differs between what was registered and what happened.
+//!
+//! Everything here is computed: the structural difference of two plans, attempts that are older than their
+//! registration by hash links, members without a success, attempts beyond the one that stands, and second
+//! successes with other bytes. A deviation is a class, a time and a payload of names and values. Absent: stated
+//! reasons and sentences, and damage, which is a finding.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use avow_model::claim::{Claim, Test};
+use avow_model::digest::{Artifact, AttemptDigest, RegistrationDigest};
+use avow_model::op::Kind;
+use avow_model::plan::{Plan, Source as From};
+use serde::Serialize;
+
+use crate::evidence::{Evidence, Fate, MemberEvidence};
+use crate::planned::{self, Change};
+
+/// One deviation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Deviation {
+    /// What kind of thing it is.
+    pub class: Class,
+    /// When it happened.
+    pub when: When,
+    /// What differs.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// The class of a deviation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// The plan or a rule was changed.
+    Amendment,
+    /// Something was added: a claim, a stage, values of an axis.
+    Addition,
+    /// Only words changed: what a claim says or means.
+    Clarification,
+    /// Something planned was left out of the plan.
+    Exclusion,
+    /// An attempt is older than the registration that covers its member.
+    OlderThanRegistration,
+    /// A member was not carried out.
+    NotRun,
+    /// A member failed for good.
+    Shortfall,
+    /// Attempts failed before one succeeded.
+    Incident,
+    /// Two successes of one action with different bytes.
+    Divergence,
+    /// Two registrations of which neither is before the other.
+    ConcurrentAmendment,
+}
+
+/// When a deviation happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum When {
+    /// Before the registration.
+    BeforeRegistration,
+    /// After it, before the first attempt under it.
+    BeforeFirstAttempt,
+    /// After the first attempt.
+    After,
+    /// Nothing is registered.
+    Unregistered,
+}
+
+/// What differs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "what")]
+pub enum What {
+    /// A value of the plan.
+    Plan(Change),
+    /// Members of a stage that an older attempt stands for.
+    OlderAttempts {
+        /// The stage.
+        stage: String,
+        /// Their labels.
+        members: Vec<String>,
+    },
+    /// Members of a stage without a success.
+    Members {
+        /// The stage.
+        stage: String,
+        /// The code of their fate: `not-run`, `blocked`, `unfinished`, `failed`, `unbound`.
+        fate: &'static str,
+        /// Their labels.
+        members: Vec<String>,
+    },
+    /// Attempts of a stage that failed although one succeeded.
+    FailedAttempts {
+        /// The stage.
+        stage: String,
+        /// How many, by member.
+        members: BTreeMap<String, usize>,
+    },
+    /// Successes of one member that differ.
+    Outputs {
+        /// The stage.
+        stage: String,
+        /// The member.
+        member: String,
+        /// The output.
+        output: String,
+        /// Each artifact with the first attempt that wrote it; the first is the one that stands.
+        artifacts: Vec<(Artifact, AttemptDigest)>,
+    },
+    /// The registrations on the other sides of a fork.
+    Registrations {
+        /// Their ledger lines.
+        entries: Vec<RegistrationDigest>,
+    },
+}
+
+impl Class {
+    /// The code of the class.
+    pub fn word(self) -> &'static str {
+        match self {
+            Class::Amendment => "amendment",
+            Class::Addition => "addition",
+            Class::Clarification => "clarification",
+            Class::Exclusion => "exclusion",
+            Class::OlderThanRegistration => "older-than-registration",
+            Class::NotRun => "not-run",
+            Class::Shortfall => "shortfall",
+            Class::Incident => "incident",
+            Class::Divergence => "divergence",
+            Class::ConcurrentAmendment => "concurrent-amendment",
+        }
+    }
+}
+
+impl When {
+    /// The code of the time.
+    pub fn word(self) -> &'static str {
+        match self {
+            When::BeforeRegistration => "before-registration",
+            When::BeforeFirstAttempt => "before-first-attempt",
+            When::After => "after",
+            When::Unregistered => "unregistered",
+        }
+    }
+}
+
+/// Every deviation, plan first, then stage by stage. `registered` is the registered plan, where it is another
+/// than the one judged and its record exists.
+pub fn deviations(evidence: &Evidence<'_>, registered: Option<&Plan>) -> Vec<Deviation> {
+    let mut out = Vec::new();
+    let started = evidence.members().flat_map(|m| &m.attempts).any(|tried| tried.covered);
+    let when = if started { When::After } else { When::BeforeFirstAttempt };
+    for change in registered.map(|plan| planned::changes(plan, evidence.plan)).unwrap_or_default() {
+        out.push(Deviation { class: planned::class(&change), when, what: What::Plan(change) });
+    }
+    let rivals = evidence.registration.as_ref().map(|r| r.concurrent.clone()).unwrap_or_default();
+    if !rivals.is_empty() {
+        let what = What::Registrations { entries: rivals };
+        out.push(Deviation { class: Class::ConcurrentAmendment, when: When::After, what });
+    }
+    let covered = covered(evidence.plan);
+    for (index, members) in evidence.stages.iter().enumerate() {
+        let stage = Stage { evidence, name: &evidence.plan.stages[index].name, members };
+        if evidence.registration.is_some() && covered.contains(&index) {
+            out.extend(stage.older());
+        }
+        out.extend(stage.without_success());
+        out.extend(stage.failures());
+        out.extend(stage.divergences());
+    }
+    out
+}
+
+struct Stage<'a> {
+    evidence: &'a Evidence<'a>,
+    name: &'a str,
+    members: &'a [MemberEvidence],
+}
+
+impl Stage<'_> {
+    fn after(&self) -> When {
+        if self.evidence.registration.is_some() { When::After } else { When::Unregistered }
+    }
+
+    fn labels<'m>(&self, members: impl Iterator<Item = &'m MemberEvidence>) -> Vec<String> {
+        members.map(|m| self.evidence.label(m.member)).collect()
+    }
+
+    fn older(&self) -> Option<Deviation> {
+        let older = |m: &&MemberEvidence| matches!(&m.fate, Fate::Stands(stands) if !stands.covered);
+        let members = self.labels(self.members.iter().filter(older));
+        let what = What::OlderAttempts { stage: self.name.to_owned(), members: members.clone() };
+        let (class, when) = (Class::OlderThanRegistration, When::BeforeRegistration);
+        (!members.is_empty()).then_some(Deviation { class, when, what })
+    }
+
+    fn without_success(&self) -> Vec<Deviation> {
+        let mut by_fate: BTreeMap<&'static str, Vec<&MemberEvidence>> = BTreeMap::new();
+        for member in self.members.iter().filter(|m| !matches!(m.fate, Fate::Stands(_))) {
+            by_fate.entry(member.fate.word()).or_default().push(member);
+        }
+        let deviation = |(fate, members): (&'static str, Vec<&MemberEvidence>)| {
+            let class = if fate == "failed" { Class::Shortfall } else { Class::NotRun };
+            let members = self.labels(members.into_iter());
+            let what = What::Members { stage: self.name.to_owned(), fate, members };
+            Deviation { class, when: self.after(), what }
+        };
+        by_fate.into_iter().map(deviation).collect()
+    }
+
+    fn failures(&self) -> Option<Deviation> {
+        let count = |m: &MemberEvidence| m.attempts.iter().filter(|t| !t.outcome.succeeded()).count();
+        let stands = self.members.iter().filter(|m| matches!(m.fate, Fate::Stands(_)) && count(m) > 0);
+        let members: BTreeMap<String, usize> =
+            stands.map(|m| (self.evidence.label(m.member), count(m))).collect();
+        let what = What::FailedAttempts { stage: self.name.to_owned(), members: members.clone() };
+        (!members.is_empty()).then(|| Deviation { class: Class::Incident, when: self.after(), what })
+    }
+
+    fn divergences(&self) -> Vec<Deviation> {
+        let mut out = Vec::new();
+        for member in self.members {
+            let Fate::Stands(stands) = &member.fate else { continue };
+            for (output, artifact) in &stands.outputs {
+                let mut artifacts = vec![(*artifact, stands.attempt)];
+                for tried in member.attempts.iter().filter(|t| t.outcome.succeeded()) {
+                    if let Some(other) = tried.outputs.get(output)
+                        && artifacts.iter().all(|(known, _)| known != other)
+                    {
+                        artifacts.push((*other, tried.attempt));
+                    }
+                }
+                if artifacts.len() > 1 {
+                    let (stage, label) = (self.name.to_owned(), self.evidence.label(member.member));
+                    let what = What::Outputs { stage, member: label, output: output.clone(), artifacts };
+                    out.push(Deviation { class: Class::Divergence, when: self.after(), what });
+                }
+            }
+        }
+        out
+    }
+}
+
+impl Deviation {
+    /// Whether it concerns a claim: its own text or rule, the whole plan, a stage it rests on, or an axis or
+    /// parameter, of which any stage may depend.
+    pub fn concerns(&self, plan: &Plan, claim: &Claim) -> bool {
+        let stage = match &self.what {
+            What::Plan(change) => return planned::concerns(change, &claim.name, &rests_on(plan, claim)),
+            What::Registrations { .. } => return true,
+            What::OlderAttempts { stage, .. }
+            | What::Members { stage, .. }
+            | What::FailedAttempts { stage, .. }
+            | What::Outputs { stage, .. } => stage,
+        };
+        rests_on(plan, claim).contains(stage.as_str())
+    }
+}
+
+/// The stages that a claim selects from, and everything upstream of them.
+pub fn rests_on<'p>(plan: &'p Plan, claim: &Claim) -> BTreeSet<&'p str> {
+    let mut stages = BTreeSet::new();
+    let mut open: Vec<&str> = parts(&claim.test).iter().map(|part| part.select.stage.as_str()).collect();
+    while let Some(name) = open.pop() {
+        if let Some(stage) = plan.stage(name)
+            && stages.insert(stage.name.as_str())
+        {
+            open.extend(stage.producers().map(|(_, _, producer)| producer));
+        }
+    }
+    stages
+}
+
+/// The parts of a test, however nested.
+pub(crate) fn parts(test: &Test) -> Vec<&avow_model::claim::Part> {
+    match test {
+        Test::One(part) => vec![part],
+        Test::All(tests) => tests.iter().flat_map(parts).collect(),
+        Test::Unmeasured => Vec::new(),
+    }
+}
+
+/// The stages whose attempts a registration covers: those that claims select from, and upstream of them those
+/// that have a replicate axis, read results, or follow such a stage. What remains is preparation, which may be
+/// older than the registration.
+pub fn covered(plan: &Plan) -> BTreeSet<usize> {
+    let all: Vec<_> = plan.claims.iter().flat_map(|claim| parts(&claim.test)).collect();
+    let replicates: BTreeSet<&str> = all.iter().filter_map(|part| part.replicate.as_deref()).collect();
+    let selected: BTreeSet<&str> = all.iter().map(|part| part.select.stage.as_str()).collect();
+    let upstream: BTreeSet<&str> = plan.claims.iter().flat_map(|claim| rests_on(plan, claim)).collect();
+    let mut covered: BTreeSet<usize> = BTreeSet::new();
+    loop {
+        let before = covered.len();
+        for (index, stage) in
+            plan.stages.iter().enumerate().filter(|(_, s)| upstream.contains(s.name.as_str()))
+        {
+            let repeated = stage.scope.iter().any(|axis| replicates.contains(axis.as_str()));
+            let follows = stage.producers().any(|(_, input, name)| {
+                let producer = plan.stage_index(name);
+                producer.is_some_and(|i| covered.contains(&i)) || reads_results(plan, &input.from)
+            });
+            let calibrates = stage.kind == Some(Kind::Calibrate);
+            if selected.contains(stage.name.as_str()) || repeated || follows || calibrates {
+                covered.insert(index);
+            }
+        }
+        if covered.len() == before {
+            return covered;
+        }
+    }
+}
+
+/// Whether an input is a measurement file or a holdout.
+fn reads_results(plan: &Plan, from: &From) -> bool {
+    let From::Output { stage, output, .. } = from else { return false };
+    let Some(producer) = plan.stage(stage) else { return false };
+    let holdout = producer.outputs.get(output).is_some_and(|o| o.holdout);
+    holdout || producer.measurements.iter().any(|file| file.output == *output)
+}

@@ -1,0 +1,112 @@
+//! Whether journals, ledger and attempts agree with each other.
+//!
+//! Journals are chained, the ledger remembers each journal's beginning and how far it had come, and attempts
+//! cite the ledger's heads. So what was cut from the end of one of them is known to another. Absent: hashing
+//! every blob, which the store does, and repairing anything.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use avow_model::canonical::Record;
+use avow_model::digest::{AttemptDigest, LineDigest};
+use avow_model::journal::{Damage, Event, Journal, Opened};
+use avow_model::ledger::{Entry, Ledger};
+
+use crate::evidence::Evidence;
+use crate::finding::Finding;
+use crate::registration::ledger_findings;
+
+/// A run's journal as read.
+#[derive(Clone, Debug)]
+pub struct RunJournal {
+    /// The run.
+    pub run: String,
+    /// Its lines and what is wrong after them.
+    pub journal: Journal,
+}
+
+/// Compares the ledger, the journals and the attempts found. `journals` are all that the project has, because an
+/// attempt may have been made for another experiment; the ledger of those is not this one.
+pub fn check(evidence: &Evidence<'_>, ledger: &Ledger, journals: &[RunJournal]) -> Vec<Finding> {
+    let mut findings: BTreeSet<Finding> = ledger_findings(ledger).into_iter().collect();
+    findings.extend(journals.iter().filter_map(damage));
+    findings.extend(missing_heads(evidence, ledger, journals));
+    findings.extend(missing_lines(ledger, journals));
+    findings.extend(unjournalled(evidence, journals));
+    findings.into_iter().collect()
+}
+
+fn damage(run: &RunJournal) -> Option<Finding> {
+    let name = run.run.clone();
+    Some(match run.journal.damage.as_ref()? {
+        Damage::Torn { bytes } => Finding::JournalTorn { run: name, bytes: *bytes },
+        Damage::Broken { line, reason } => {
+            Finding::JournalLine { run: name, line: *line, reason: reason.clone() }
+        }
+    })
+}
+
+fn opened(run: &RunJournal) -> Option<&Opened> {
+    match &run.journal.lines.first()?.event {
+        Event::Opened(opened) => Some(opened),
+        _ => None,
+    }
+}
+
+/// Heads that this experiment's journals cite and the ledger lacks.
+fn missing_heads(evidence: &Evidence<'_>, ledger: &Ledger, journals: &[RunJournal]) -> Vec<Finding> {
+    let own = journals.iter().filter(|j| opened(j).is_some_and(|o| o.experiment == evidence.plan.experiment));
+    let cited = own.flat_map(|journal| {
+        let heads = opened(journal).map(|o| o.ledger_heads.as_slice()).unwrap_or_default();
+        heads.iter().map(|head| (*head, journal.run.clone()))
+    });
+    cited
+        .filter(|(head, _)| ledger.entry(*head).is_none())
+        .map(|(head, cited_by)| Finding::MissingHead { head, cited_by })
+        .collect()
+}
+
+/// Journals, and lines of journals, that the ledger saw and nobody has.
+fn missing_lines(ledger: &Ledger, journals: &[RunJournal]) -> Vec<Finding> {
+    let by_run: BTreeMap<&str, &Journal> = journals.iter().map(|j| (j.run.as_str(), &j.journal)).collect();
+    let mut findings = Vec::new();
+    for entry in ledger.entries() {
+        let Some((run, line)) = seen(entry) else { continue };
+        match by_run.get(run) {
+            None => findings.push(Finding::MissingJournal { run: run.to_owned() }),
+            Some(journal) if !digests(journal).any(|digest| digest.to_string() == line) => {
+                findings.push(Finding::JournalCut { run: run.to_owned(), line: line.to_owned() });
+            }
+            Some(_) => {}
+        }
+    }
+    findings
+}
+
+/// The run and the journal line that a ledger line mentions.
+fn seen(entry: &Entry) -> Option<(&str, &str)> {
+    if !matches!(entry.kind.as_str(), "run-opened" | "run-head" | "run-closed") {
+        return None;
+    }
+    Some((entry.fields.get("run")?.as_str()?, entry.fields.get("journal")?.as_str()?))
+}
+
+/// The digest of every intact line: each line holds that of the one before.
+fn digests(journal: &Journal) -> impl Iterator<Item = LineDigest> {
+    journal.lines.iter().filter_map(|line| line.previous).chain(journal.head)
+}
+
+/// Attempts that stand for a member and that no journal holds: somebody's index made them up.
+fn unjournalled(evidence: &Evidence<'_>, journals: &[RunJournal]) -> Vec<Finding> {
+    let lines = journals.iter().flat_map(|j| &j.journal.lines);
+    let journalled: BTreeSet<AttemptDigest> = lines
+        .filter_map(|line| match &line.event {
+            Event::Finished { attempt, .. } => Some(attempt.digest()),
+            _ => None,
+        })
+        .collect();
+    let tried = evidence.members().flat_map(|m| &m.attempts).map(|tried| tried.attempt);
+    tried
+        .filter(|attempt| !journalled.contains(attempt))
+        .map(|attempt| Finding::Unjournalled { attempt })
+        .collect()
+}

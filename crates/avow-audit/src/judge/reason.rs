@@ -1,0 +1,93 @@
+//! The one reason a verdict carries.
+
+use avow_model::digest::BlobDigest;
+use avow_stats::{Inconclusive, Void};
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+use crate::join::JoinError;
+
+/// Why a claim is Void or Inconclusive, as a code with what a sentence needs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reason {
+    /// The plan was not carried out, or the number does not exist.
+    Void(Void),
+    /// The number exists and does not decide.
+    Inconclusive(Inconclusive),
+    /// The selection cannot be arranged into units.
+    Join(JoinError),
+    /// A file that holds a selected number is damaged or gone.
+    Damaged(BlobDigest),
+    /// A selected value is no number.
+    Unreadable,
+    /// Registered as `variation: none`, and the values differ.
+    NotDeterministic,
+    /// The rule cannot be applied to what is selected.
+    Unsuited(String),
+    /// A formula, bound or level in the claim has no value.
+    BadClaim(String),
+}
+
+impl Reason {
+    /// The code, one kebab-case word of the interface.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Reason::Void(void) => void.word(),
+            Reason::Inconclusive(reason) => reason.word(),
+            Reason::Join(error) => error.word(),
+            Reason::Damaged(_) => "damaged-evidence",
+            Reason::Unreadable => "unreadable",
+            Reason::NotDeterministic => "not-deterministic",
+            Reason::Unsuited(_) => "unsuited",
+            Reason::BadClaim(_) => "bad-claim",
+        }
+    }
+
+    /// What the code is about: a dimension, a digest, what a formula's reader said.
+    pub fn detail(&self) -> Option<String> {
+        match self {
+            Reason::Join(error) => Some(match error {
+                JoinError::UnknownStage { stage } => stage.clone(),
+                JoinError::UnknownValue { dimension, value } => format!("{dimension}={value}"),
+                JoinError::UnknownDimension { dimension }
+                | JoinError::LeftoverDimension { dimension }
+                | JoinError::ReducedBytes { dimension } => dimension.clone(),
+            }),
+            Reason::Damaged(blob) => Some(blob.to_string()),
+            Reason::Unsuited(detail) | Reason::BadClaim(detail) => Some(detail.clone()),
+            _ => None,
+        }
+    }
+
+    /// The reason as the combination of parts knows it.
+    pub(super) fn as_void(&self) -> Void {
+        match self {
+            Reason::Void(void) => *void,
+            _ => Void::NotMeasured,
+        }
+    }
+}
+
+impl Serialize for Reason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Reason", 2)?;
+        out.serialize_field("code", self.word())?;
+        match self.detail() {
+            Some(detail) => out.serialize_field("detail", &detail)?,
+            None => out.skip_field("detail")?,
+        }
+        out.end()
+    }
+}
+
+impl From<Void> for Reason {
+    fn from(void: Void) -> Reason {
+        Reason::Void(void)
+    }
+}
+
+impl From<JoinError> for Reason {
+    fn from(error: JoinError) -> Reason {
+        Reason::Join(error)
+    }
+}

@@ -1,0 +1,176 @@
+//! One part or combination after its test and before its family.
+
+use avow_model::value::Value;
+use avow_stats::{Combination, Decision, Inference, Level, Region, combine, curve};
+use std::collections::BTreeSet;
+
+use super::reason::Reason;
+use super::verdict::{ArmUnits, Culprit, DecidedBy, Interval, Piece, Qualifier, Units, Word};
+use crate::measure::Origin;
+
+/// A tested part with all that a verdict will say about it.
+#[derive(Clone, Debug)]
+pub(super) struct Tested {
+    /// The rule's word.
+    pub rule: &'static str,
+    /// The values of `per`.
+    pub at: Vec<(String, Value)>,
+    pub body: Body,
+    pub units: Units,
+    pub qualifiers: Vec<Qualifier>,
+    /// Parts or points.
+    pub pieces: Vec<Piece>,
+    /// What refutes it, if anything does.
+    pub culprits: Vec<Culprit>,
+    pub origins: BTreeSet<Origin>,
+    /// Whether it counts in a family.
+    pub inferential: bool,
+    /// Of a combination: whether every part with a p is an equivalence or one-sided. A curve's points are.
+    pub parts_one_sided: bool,
+}
+
+/// What came of a test.
+#[derive(Clone, Debug)]
+pub(super) enum Body {
+    /// A p-value and intervals.
+    Inferred(Box<Inference>),
+    /// A p-value from parts.
+    Combined(Combination),
+    /// A decision without a p-value.
+    Decided { decision: Decision, estimate: Option<f64>, by: DecidedBy },
+    /// No number.
+    Void(Reason),
+}
+
+impl Tested {
+    pub fn new(rule: &'static str, at: Vec<(String, Value)>, body: Body) -> Tested {
+        Tested {
+            rule,
+            at,
+            body,
+            units: Units::default(),
+            qualifiers: Vec::new(),
+            pieces: Vec::new(),
+            culprits: Vec::new(),
+            origins: BTreeSet::new(),
+            inferential: false,
+            parts_one_sided: rule == "curve",
+        }
+    }
+
+    /// The decision p-value before correction; 1 where there is none.
+    pub fn q(&self) -> f64 {
+        match &self.body {
+            Body::Inferred(inference) => inference.q,
+            Body::Combined(combination) => combination.q,
+            Body::Decided { .. } | Body::Void(_) => 1.0,
+        }
+    }
+
+    /// This test as a part of a combination.
+    pub fn part(&self) -> combine::Part {
+        match &self.body {
+            Body::Inferred(inference) => curve::part(&Ok((**inference).clone())),
+            Body::Combined(combination) => combination.part(),
+            Body::Decided { decision: Decision::Supported, .. } => combine::Part::Certain(true),
+            Body::Decided { decision: Decision::Refuted | Decision::Reversed, .. } => {
+                combine::Part::Certain(false)
+            }
+            Body::Decided { decision: Decision::Inconclusive(_), .. } => {
+                combine::Part::Tested { pair: avow_stats::Pair::SILENT, reach: avow_stats::Pair::SILENT }
+            }
+            Body::Void(reason) => combine::Part::Void(reason.as_void()),
+        }
+    }
+
+    /// Whether the combination of parts like this one leaves p_S undoubled; `None` where the part has no p.
+    pub fn one_sided(&self) -> Option<bool> {
+        match &self.body {
+            Body::Inferred(inference) => Some(inference.claim.one_sided()),
+            Body::Combined(_) => Some(self.parts_one_sided),
+            Body::Decided { .. } | Body::Void(_) => None,
+        }
+    }
+
+    /// What it would be alone, at the claim's level.
+    pub fn piece(&self, alpha: Level) -> Piece {
+        let (word, reason) = self.alone(alpha);
+        let (estimate, interval, p, method) = match &self.body {
+            Body::Inferred(i) => (
+                Some(i.fit.estimate()),
+                Some(Interval::from(i.interval(i.claim.interval_error(alpha, 1)))),
+                Some(i.pair.into()),
+                Some(i.fit.method().word()),
+            ),
+            Body::Combined(c) => (None, None, Some(c.pair.into()), None),
+            Body::Decided { estimate, .. } => (*estimate, None, None, None),
+            Body::Void(_) => (None, None, None, None),
+        };
+        let (expected, margin) = match &self.body {
+            Body::Inferred(i) => centre(i.claim.region),
+            _ => (None, None),
+        };
+        Piece {
+            rule: self.rule,
+            at: self.at.clone(),
+            word,
+            reason,
+            estimate,
+            expected,
+            margin,
+            interval,
+            p,
+            method,
+            units: self.units.clone(),
+            parts: self.pieces.clone(),
+        }
+    }
+
+    fn alone(&self, alpha: Level) -> (Word, Option<Reason>) {
+        let adjusted = avow_stats::Adjusted::alone(self.q());
+        match &self.body {
+            Body::Inferred(i) => Word::of(avow_stats::decide(&i.evidence(), &adjusted, alpha)),
+            Body::Combined(c) => match c.decide(&adjusted, alpha) {
+                Ok(decision) => Word::of(decision),
+                Err(void) => (Word::Void, Some(self.void_reason().unwrap_or(Reason::Void(void)))),
+            },
+            Body::Decided { decision, .. } => Word::of(*decision),
+            Body::Void(reason) => (Word::Void, Some(reason.clone())),
+        }
+    }
+
+    /// The damage that voided it, if that is why it is Void.
+    pub fn damage(&self) -> Option<Reason> {
+        match &self.body {
+            Body::Void(reason @ Reason::Damaged(_)) => Some(reason.clone()),
+            _ => None,
+        }
+    }
+
+    /// The reason of the first Void piece, which says more than the combination's.
+    pub fn void_reason(&self) -> Option<Reason> {
+        self.pieces.iter().find(|p| p.word == Word::Void).and_then(|p| p.reason.clone())
+    }
+}
+
+/// The centre and half-width of an equivalence.
+pub(super) fn centre(region: Region) -> (Option<f64>, Option<f64>) {
+    match region {
+        Region::Equivalence { target, margin } => (Some(target), Some(margin)),
+        _ => (None, None),
+    }
+}
+
+impl Units {
+    /// The counts of several parts: the part with the fewest units speaks for all.
+    pub(super) fn scarcest<'u>(parts: impl Iterator<Item = &'u Units>) -> Units {
+        parts.min_by_key(|units| (units.used, units.planned)).cloned().unwrap_or_default()
+    }
+}
+
+impl ArmUnits {
+    /// Whether anything is missing.
+    pub fn is_short(&self) -> bool {
+        self.missing + self.non_finite > 0
+    }
+}

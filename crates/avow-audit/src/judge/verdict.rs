@@ -1,0 +1,388 @@
+//! What a claim came to, as a value that says everything behind it.
+//!
+//! Codes, numbers and digests only; the sentences are the tool's. Numbers that JSON lacks are written as the
+//! words `NaN`, `Infinity`, `-Infinity`.
+
+use std::collections::BTreeMap;
+
+use avow_model::claim::{Correction, Tier};
+use avow_model::value::Value;
+use avow_stats as stats;
+use serde::{Serialize, Serializer};
+
+use super::reason::Reason;
+use crate::measure::{Origin, table};
+use crate::registration::Standing;
+
+/// The verdict on one family member of a claim.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// The claim.
+    pub claim: String,
+    /// The values of `per` that this member stands for.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "pairs")]
+    pub member: Vec<(String, Value)>,
+    /// The rule's word; `all` for a combination, `none` for a claim that nothing measures.
+    pub rule: &'static str,
+    /// The tier.
+    pub tier: Tier,
+    /// The verdict; absent for descriptive and exploratory claims, which have none.
+    pub word: Option<Word>,
+    /// Why it is Void or Inconclusive.
+    pub reason: Option<Reason>,
+    /// What decided.
+    pub decided_by: DecidedBy,
+    /// The point estimate.
+    #[serde(serialize_with = "maybe")]
+    pub estimate: Option<f64>,
+    /// The interval whose position decides, simultaneous over the family.
+    pub interval: Option<Interval>,
+    /// For an equivalence, the wider interval that refutes it.
+    pub refuting_interval: Option<Interval>,
+    /// The interval for this member alone.
+    pub marginal_interval: Option<Interval>,
+    /// The decision p-value.
+    pub q: Option<f64>,
+    /// The decision p-value corrected in its family, which decides.
+    pub q_corrected: Option<f64>,
+    /// The two one-sided p-values.
+    pub p: Option<Pair>,
+    /// The smallest q that the method can give at this n.
+    pub smallest_q: Option<f64>,
+    /// The word of the method.
+    pub method: Option<&'static str>,
+    /// The claim's level, as registered.
+    pub alpha: String,
+    /// Its place in the family.
+    pub family: Family,
+    /// Units planned, used and missing.
+    pub units: Units,
+    /// Draws and their error, where p is a Monte Carlo estimate.
+    pub monte_carlo: Option<MonteCarlo>,
+    /// Remarks that the line carries.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub qualifiers: Vec<Qualifier>,
+    /// Parts of a combination, points of a curve.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Piece>,
+    /// What refuted it: parts, points or units.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refuted_by: Vec<Culprit>,
+    /// Positions in the audit's list of deviations.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deviations: Vec<usize>,
+    /// Every file it rests on.
+    pub evidence: Vec<Origin>,
+    /// Whether the plan is the registered one.
+    pub standing: Standing,
+    /// The registered text for this verdict.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub means: Option<String>,
+    /// What the claim does not speak about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub silent_on: Option<String>,
+}
+
+/// The verdict's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Word {
+    /// The data are in the claim region.
+    Supported,
+    /// The data are in the opposite region.
+    Refuted,
+    /// Refuted, and in the opposite direction beyond the mirrored bound.
+    Reversed,
+    /// Neither.
+    Inconclusive,
+    /// The plan was not carried out, or a gate was unmet.
+    Void,
+}
+
+/// What decided a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DecidedBy {
+    /// The corrected p-value.
+    Inference,
+    /// The estimate alone (`judge: estimate`).
+    Estimate,
+    /// The position of a quantity registered as deterministic.
+    Position,
+    /// Every unit (`every`, `exact`): a statement about these units.
+    Units,
+    /// Nothing could.
+    Nothing,
+}
+
+/// An interval with its confidence level.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    /// Lower end.
+    #[serde(serialize_with = "table::number")]
+    pub low: f64,
+    /// Upper end.
+    #[serde(serialize_with = "table::number")]
+    pub high: f64,
+    /// 1 − error.
+    pub level: f64,
+}
+
+/// The two one-sided p-values.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Pair {
+    /// Small when the data support the claim.
+    pub support: f64,
+    /// Small when the data support the opposite.
+    pub refute: f64,
+}
+
+/// A member's place in its family.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Family {
+    /// The family's name; claims of different tiers never share one.
+    pub name: String,
+    /// How it is corrected.
+    pub correct: Correction,
+    /// Its inferential members, Void ones included; 0 where this claim is outside families.
+    pub members: u32,
+    /// The step of the correction at which this member came up, from 1.
+    pub step: u32,
+    /// The level of that step.
+    pub step_level: Option<f64>,
+}
+
+/// Units planned, used and missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Units {
+    /// Units planned (pairs, where arms pair).
+    pub planned: usize,
+    /// Units used.
+    pub used: usize,
+    /// By arm.
+    pub arms: Vec<ArmUnits>,
+}
+
+/// What is missing in one arm.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ArmUnits {
+    /// Units planned.
+    pub planned: usize,
+    /// Units without a number.
+    pub missing: usize,
+    /// Units with a number that is not finite.
+    pub non_finite: usize,
+}
+
+/// Randomness left in a p-value.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct MonteCarlo {
+    /// Draws.
+    pub draws: u32,
+    /// Standard error of q.
+    pub error: f64,
+}
+
+/// A remark beside a verdict.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "code")]
+pub enum Qualifier {
+    /// Supported, but not shown to reach the smallest effect of interest.
+    SmallestNotShown {
+        /// That effect.
+        smallest: f64,
+    },
+    /// Supported, but below the smallest effect of interest.
+    BelowSmallest {
+        /// That effect.
+        smallest: f64,
+    },
+    /// Decided by a step of the correction; the simultaneous interval still contains the bound.
+    IntervalContainsBound {
+        /// The step.
+        step: u32,
+        /// Of how many.
+        of: u32,
+    },
+    /// q̃ is within three Monte Carlo errors of the level.
+    CloseToLevel {
+        /// The standard error of q̃.
+        error: f64,
+    },
+    /// A log-log slope: the quadratic term beside the line.
+    Curvature {
+        /// Its t.
+        t: f64,
+        /// Its two-sided p.
+        p: f64,
+    },
+    /// An equivalence at n < 20: its size is not nominal for skewed values.
+    EquivalenceAtFewUnits {
+        /// The units.
+        units: usize,
+    },
+    /// A statement about these units; the exact lower end for the share of future units that pass.
+    TheseUnits {
+        /// The units.
+        units: usize,
+        /// The lower end at the claim's level.
+        share: f64,
+    },
+    /// Compared values of an `exact` claim.
+    Compared {
+        /// How many pairs.
+        values: usize,
+        /// How many differ.
+        unequal: usize,
+        /// The largest deviation; absent where bytes were compared.
+        #[serde(serialize_with = "maybe")]
+        largest: Option<f64>,
+    },
+}
+
+/// One part of a combination, or one point of a curve, decided by itself at the claim's level.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Piece {
+    /// The rule's word; `point` for a point of a curve, `all` for a combination.
+    pub rule: &'static str,
+    /// The values of `per`, or the level along the curve.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "pairs")]
+    pub at: Vec<(String, Value)>,
+    /// What it would be alone.
+    pub word: Word,
+    /// Why it is Void or Inconclusive.
+    pub reason: Option<Reason>,
+    /// The estimate.
+    #[serde(serialize_with = "maybe")]
+    pub estimate: Option<f64>,
+    /// What a curve's formula says here.
+    #[serde(serialize_with = "maybe")]
+    pub expected: Option<f64>,
+    /// The half-width allowed about it.
+    #[serde(serialize_with = "maybe")]
+    pub margin: Option<f64>,
+    /// The interval; simultaneous over the points of a curve, otherwise for the part alone.
+    pub interval: Option<Interval>,
+    /// The two one-sided p-values.
+    pub p: Option<Pair>,
+    /// The word of the method.
+    pub method: Option<&'static str>,
+    /// Units.
+    pub units: Units,
+    /// Its own parts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Piece>,
+}
+
+/// What refuted a claim.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Culprit {
+    /// The position of the part, outermost first; empty where the claim is no combination.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub part: Vec<usize>,
+    /// Where: values of `per`, the level along the rule's dimension, the unit.
+    #[serde(serialize_with = "pairs")]
+    pub at: Vec<(String, Value)>,
+    /// What was found.
+    #[serde(serialize_with = "maybe")]
+    pub found: Option<f64>,
+    /// What was expected, where that is one number.
+    #[serde(serialize_with = "maybe")]
+    pub expected: Option<f64>,
+    /// How far it might have been.
+    #[serde(serialize_with = "maybe")]
+    pub margin: Option<f64>,
+}
+
+impl Word {
+    /// The word in lower case, as in `means:`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Word::Supported => "supported",
+            Word::Refuted => "refuted",
+            Word::Reversed => "reversed",
+            Word::Inconclusive => "inconclusive",
+            Word::Void => "void",
+        }
+    }
+
+    /// The word of a decision, with its reason.
+    pub(super) fn of(decision: stats::Decision) -> (Word, Option<Reason>) {
+        match decision {
+            stats::Decision::Supported => (Word::Supported, None),
+            stats::Decision::Refuted => (Word::Refuted, None),
+            stats::Decision::Reversed => (Word::Reversed, None),
+            stats::Decision::Inconclusive(why) => (Word::Inconclusive, Some(Reason::Inconclusive(why))),
+        }
+    }
+
+    /// Whether the claim was refuted in either way.
+    pub fn is_against(self) -> bool {
+        matches!(self, Word::Refuted | Word::Reversed)
+    }
+}
+
+impl DecidedBy {
+    /// The code of what decided.
+    pub fn word(self) -> &'static str {
+        match self {
+            DecidedBy::Inference => "inference",
+            DecidedBy::Estimate => "estimate",
+            DecidedBy::Position => "position",
+            DecidedBy::Units => "units",
+            DecidedBy::Nothing => "nothing",
+        }
+    }
+}
+
+impl Qualifier {
+    /// The code of the remark.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Qualifier::SmallestNotShown { .. } => "smallest-not-shown",
+            Qualifier::BelowSmallest { .. } => "below-smallest",
+            Qualifier::IntervalContainsBound { .. } => "interval-contains-bound",
+            Qualifier::CloseToLevel { .. } => "close-to-level",
+            Qualifier::Curvature { .. } => "curvature",
+            Qualifier::EquivalenceAtFewUnits { .. } => "equivalence-at-few-units",
+            Qualifier::TheseUnits { .. } => "these-units",
+            Qualifier::Compared { .. } => "compared",
+        }
+    }
+}
+
+impl From<stats::Interval> for Interval {
+    fn from(interval: stats::Interval) -> Interval {
+        Interval { low: interval.low, high: interval.high, level: interval.confidence() }
+    }
+}
+
+impl From<stats::Pair> for Pair {
+    fn from(pair: stats::Pair) -> Pair {
+        Pair { support: pair.support, refute: pair.refute }
+    }
+}
+
+impl From<stats::Qualifier> for Qualifier {
+    fn from(qualifier: stats::Qualifier) -> Qualifier {
+        match qualifier {
+            stats::Qualifier::SmallestNotShown { smallest } => Qualifier::SmallestNotShown { smallest },
+            stats::Qualifier::BelowSmallest { smallest } => Qualifier::BelowSmallest { smallest },
+            stats::Qualifier::IntervalContainsBound { step, of } => {
+                Qualifier::IntervalContainsBound { step, of }
+            }
+            stats::Qualifier::CloseToLevel { error } => Qualifier::CloseToLevel { error },
+        }
+    }
+}
+
+fn pairs<S: Serializer>(pairs: &[(String, Value)], serializer: S) -> Result<S::Ok, S::Error> {
+    pairs.iter().map(|(name, value)| (name, value)).collect::<BTreeMap<_, _>>().serialize(serializer)
+}
+
+fn maybe<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => table::number(value, serializer),
+        None => serializer.serialize_none(),
+    }
+}

@@ -1,0 +1,143 @@
+//! How a person names a number, a claim, an artifact or a file.
+//!
+//! `STAGE.NAME[axis=value,…]` (record keys may stand among the axes), `STAGE[axis=value]` for a member, a
+//! claim's name, a digest or the beginning of one (with or without `blob:`, `tree:`), or a path. What the plan
+//! knows wins over what might be a path.
+
+use std::fmt;
+
+use avow_model::plan::Plan;
+use avow_model::value::Value;
+
+/// A parsed address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A measurement or an output of a stage.
+    Named {
+        /// The stage.
+        stage: String,
+        /// The measurement or output.
+        name: String,
+        /// Axes and record keys that narrow it.
+        at: Vec<(String, String)>,
+    },
+    /// A stage's members.
+    Stage {
+        /// The stage.
+        stage: String,
+        /// Axes that narrow it.
+        at: Vec<(String, String)>,
+    },
+    /// A claim.
+    Claim(String),
+    /// The first digits of a digest, at least six.
+    Digest(String),
+    /// A path.
+    Path(String),
+}
+
+/// Why a text is no address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AddressError {
+    /// An opening bracket without its closing one, or the reverse.
+    #[error("`{0}` has an unmatched bracket or quote")]
+    Unmatched(String),
+    /// Something between the brackets that is not `name=value`.
+    #[error("`{0}` is not `name=value`")]
+    NotAPair(String),
+    /// Nothing at all.
+    #[error("the address is empty")]
+    Empty,
+}
+
+impl Address {
+    /// Parses a text in the light of a plan.
+    pub fn parse(plan: &Plan, text: &str) -> Result<Address, AddressError> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(AddressError::Empty);
+        }
+        let (head, at) = match text.split_once('[') {
+            Some((head, rest)) if is_named(plan, head) => {
+                let inner = rest.strip_suffix(']').ok_or_else(|| AddressError::Unmatched(text.to_owned()))?;
+                (head, pairs(inner, text)?)
+            }
+            _ => (text, Vec::new()),
+        };
+        if at.is_empty() && plan.claim(head).is_some() {
+            return Ok(Address::Claim(head.to_owned()));
+        }
+        if plan.stage(head).is_some() {
+            return Ok(Address::Stage { stage: head.to_owned(), at });
+        }
+        // A stage's own name may hold no dot, a measurement's may.
+        if let Some((stage, name)) = head.split_once('.')
+            && plan.stage(stage).is_some()
+        {
+            return Ok(Address::Named { stage: stage.to_owned(), name: name.to_owned(), at });
+        }
+        Ok(match digits(head) {
+            Some(digits) => Address::Digest(digits.to_owned()),
+            None => Address::Path(text.strip_prefix("./").unwrap_or(text).to_owned()),
+        })
+    }
+}
+
+fn is_named(plan: &Plan, head: &str) -> bool {
+    plan.stage(head).is_some() || head.split_once('.').is_some_and(|(stage, _)| plan.stage(stage).is_some())
+}
+
+fn digits(text: &str) -> Option<&str> {
+    let digits = text.strip_prefix("blob:").or_else(|| text.strip_prefix("tree:")).unwrap_or(text);
+    let hexadecimal = digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    ((6..=64).contains(&digits.len()) && hexadecimal).then_some(digits)
+}
+
+/// `name=value,…`; a value in double quotes may hold commas.
+fn pairs(inner: &str, whole: &str) -> Result<Vec<(String, String)>, AddressError> {
+    let mut pairs = Vec::new();
+    let (mut item, mut quoted) = (String::new(), false);
+    for character in inner.chars() {
+        match character {
+            '"' => quoted = !quoted,
+            ',' if !quoted => pairs.push(std::mem::take(&mut item)),
+            other => item.push(other),
+        }
+    }
+    if quoted {
+        return Err(AddressError::Unmatched(whole.to_owned()));
+    }
+    if !item.is_empty() || !pairs.is_empty() {
+        pairs.push(item);
+    }
+    let pair = |item: String| match item.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err(AddressError::NotAPair(item)),
+    };
+    pairs.into_iter().map(pair).collect()
+}
+
+/// Whether a value is the one that a person wrote: by its spelling, or as a number.
+pub(super) fn is_written(value: &Value, text: &str) -> bool {
+    value.to_string() == text || value.as_f64().is_some_and(|x| text.parse() == Ok(x))
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (head, at) = match self {
+            Address::Named { stage, name, at } => (format!("{stage}.{name}"), at.as_slice()),
+            Address::Stage { stage, at } => (stage.clone(), at.as_slice()),
+            Address::Claim(name) | Address::Digest(name) | Address::Path(name) => {
+                (name.clone(), [].as_slice())
+            }
+        };
+        f.write_str(&head)?;
+        if at.is_empty() {
+            return Ok(());
+        }
+        let pairs: Vec<String> = at.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        write!(f, "[{}]", pairs.join(","))
+    }
+}

@@ -1,0 +1,174 @@
+//! The structural difference of two plans.
+//!
+//! Stages, axes, claims and parameters are matched by name, and within each the two values are compared leaf by
+//! leaf, so that a difference is one path with an old and a new value. Absent: renames (a stage under another
+//! name is one left out and one added) and any judgement of importance beyond a class.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use avow_model::plan::Plan;
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use crate::deviation::Class;
+
+/// One value that differs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// What kind of thing has changed.
+    pub subject: Subject,
+    /// Which one, where there are several.
+    pub name: Option<String>,
+    /// Where in it, outermost first; empty where the whole thing was added or left out.
+    pub path: Vec<String>,
+    /// The registered value; absent where it is new.
+    pub old: Option<Json>,
+    /// The present value; absent where it is gone.
+    pub new: Option<Json>,
+}
+
+/// The parts of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Subject {
+    /// The experiment's name.
+    Experiment,
+    /// A parameter.
+    Param,
+    /// An axis.
+    Axis,
+    /// The excluded cells.
+    Exclude,
+    /// A stage.
+    Stage,
+    /// A claim.
+    Claim,
+}
+
+impl Subject {
+    /// The code of the subject.
+    pub fn word(self) -> &'static str {
+        match self {
+            Subject::Experiment => "experiment",
+            Subject::Param => "param",
+            Subject::Axis => "axis",
+            Subject::Exclude => "exclude",
+            Subject::Stage => "stage",
+            Subject::Claim => "claim",
+        }
+    }
+}
+
+/// Every difference from `old` to `new`, in the order of [`Subject`], then by name and path.
+pub fn changes(old: &Plan, new: &Plan) -> Vec<Change> {
+    let mut out = Vec::new();
+    let mut whole = |subject, old: Json, new: Json| {
+        leaves(&mut out, (subject, None), &mut Vec::new(), Some(&old), Some(&new));
+    };
+    whole(Subject::Experiment, json(&old.experiment), json(&new.experiment));
+    let param = |plan: &Plan| plan.params.iter().map(|(name, value)| (name.clone(), json(value))).collect();
+    matched(&mut out, Subject::Param, &param(old), &param(new));
+    let axis = |plan: &Plan| plan.axes.iter().map(|a| (a.name.clone(), json(&a.points))).collect();
+    matched(&mut out, Subject::Axis, &axis(old), &axis(new));
+    let (before, after) = (json(&old.exclude), json(&new.exclude));
+    leaves(&mut out, (Subject::Exclude, None), &mut Vec::new(), Some(&before), Some(&after));
+    let stage = |plan: &Plan| plan.stages.iter().map(|s| (s.name.clone(), unnamed(json(s)))).collect();
+    matched(&mut out, Subject::Stage, &stage(old), &stage(new));
+    let claim = |plan: &Plan| plan.claims.iter().map(|c| (c.name.clone(), unnamed(json(c)))).collect();
+    matched(&mut out, Subject::Claim, &claim(old), &claim(new));
+    out
+}
+
+fn json(value: &impl Serialize) -> Json {
+    serde_json::to_value(value).expect("plans hold only values that JSON has")
+}
+
+/// A named thing without its name, by which it was matched.
+fn unnamed(value: Json) -> Json {
+    match value {
+        Json::Object(mut map) => {
+            map.shift_remove("name");
+            Json::Object(map)
+        }
+        other => other,
+    }
+}
+
+fn matched(
+    out: &mut Vec<Change>,
+    subject: Subject,
+    old: &BTreeMap<String, Json>,
+    new: &BTreeMap<String, Json>,
+) {
+    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    for name in names {
+        leaves(out, (subject, Some(name)), &mut Vec::new(), old.get(name), new.get(name));
+    }
+}
+
+/// Descends through objects; lists are leaves, because the position of an item says nothing.
+fn leaves(
+    out: &mut Vec<Change>,
+    of: (Subject, Option<&String>),
+    path: &mut Vec<String>,
+    old: Option<&Json>,
+    new: Option<&Json>,
+) {
+    if old == new {
+        return;
+    }
+    if let (Some(Json::Object(a)), Some(Json::Object(b))) = (old, new) {
+        let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+        for key in keys {
+            path.push(key.clone());
+            leaves(out, of, path, a.get(key), b.get(key));
+            path.pop();
+        }
+        return;
+    }
+    let (subject, name) = (of.0, of.1.cloned());
+    out.push(Change { subject, name, path: path.clone(), old: old.cloned(), new: new.cloned() });
+}
+
+/// The class of a change.
+pub fn class(change: &Change) -> Class {
+    let words = ["says", "means", "silent_on"];
+    let in_words =
+        change.subject == Subject::Claim && change.path.first().is_some_and(|p| words.contains(&p.as_str()));
+    match (&change.old, &change.new) {
+        _ if in_words => Class::Clarification,
+        (None, Some(_)) if change.path.is_empty() => Class::Addition,
+        (Some(_), None) if change.path.is_empty() => Class::Exclusion,
+        (Some(old), Some(new)) if change.subject == Subject::Axis => points(&change.path, old, new),
+        _ => Class::Amendment,
+    }
+}
+
+/// More values of an axis are an addition, fewer are an exclusion.
+fn points(path: &[String], old: &Json, new: &Json) -> Class {
+    if let (Json::Array(old), Json::Array(new)) = (old, new) {
+        let within = |a: &[Json], b: &[Json]| a.iter().all(|value| b.contains(value));
+        return match (within(old, new), within(new, old)) {
+            (true, false) => Class::Addition,
+            (false, true) => Class::Exclusion,
+            _ => Class::Amendment,
+        };
+    }
+    // The i-th seed does not depend on how many there are; another count of `log` moves every value.
+    let seeds = path == ["seeds", "count"];
+    match (old.as_u64(), new.as_u64()) {
+        (Some(a), Some(b)) if seeds && a < b => Class::Addition,
+        (Some(a), Some(b)) if seeds && a > b => Class::Exclusion,
+        _ => Class::Amendment,
+    }
+}
+
+/// Whether a change concerns a claim that rests on these stages.
+pub(crate) fn concerns(change: &Change, claim: &str, stages: &BTreeSet<&str>) -> bool {
+    let name = change.name.as_deref().unwrap_or_default();
+    match change.subject {
+        Subject::Experiment | Subject::Exclude | Subject::Axis | Subject::Param => true,
+        Subject::Stage => stages.contains(name),
+        Subject::Claim => name == claim,
+    }
+}

@@ -1,0 +1,122 @@
+//! What was registered, read from the ledger, and which attempts came after it.
+//!
+//! The registration in force is the last `register` or `amend` entry in the ledger's canonical order, or the
+//! first of those that name the same plan in a row. An
+//! attempt is covered by it where some ledger head that the attempt cites descends from that entry: a hash
+//! link, not a time. Absent: writing, signatures and outside witnesses; without a witness the order is the
+//! author's word, and the tool says so where it prints it.
+
+use std::collections::BTreeSet;
+
+use avow_model::attempt::Attempt;
+use avow_model::digest::{PlanDigest, RegistrationDigest};
+use avow_model::ledger::{self, Entry, Ledger};
+use serde::Serialize;
+
+use crate::finding::Finding;
+
+/// The registration in force.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Registration {
+    /// The digest of its ledger line.
+    pub leaf: RegistrationDigest,
+    /// `register` or `amend`.
+    pub kind: String,
+    /// The plan it froze.
+    pub plan: PlanDigest,
+    /// The chain's first `register` entry, from which random draws take their key.
+    pub first: RegistrationDigest,
+    /// Entries of the same kind that are neither before nor after this one: the other side of a fork.
+    pub concurrent: Vec<RegistrationDigest>,
+    /// This entry and everything that descends from it.
+    #[serde(skip)]
+    after: BTreeSet<RegistrationDigest>,
+}
+
+/// Whether a verdict rests on a registered plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// The plan judged is exactly the registered one.
+    Confirmatory,
+    /// There is no registration, or the plan differs from it.
+    Exploratory,
+}
+
+impl Standing {
+    /// The word printed beside a verdict.
+    pub fn word(self) -> &'static str {
+        match self {
+            Standing::Confirmatory => "confirmatory",
+            Standing::Exploratory => "exploratory",
+        }
+    }
+}
+
+impl Registration {
+    /// The registration in force; `None` where nothing is registered. An entry that names no plan is a finding
+    /// and freezes nothing.
+    pub fn latest(ledger: &Ledger) -> (Option<Registration>, Vec<Finding>) {
+        let entries = ledger.entries();
+        let mut findings = Vec::new();
+        let mut sound: Vec<(&Entry, PlanDigest)> = Vec::new();
+        for entry in entries.iter().filter(|e| matches!(e.kind.as_str(), "register" | "amend")) {
+            match plan_of(entry) {
+                Ok(plan) => sound.push((entry, plan)),
+                Err(reason) => findings.push(Finding::BadRegistration { entry: entry.leaf, reason }),
+            }
+        }
+        let Some((last, plan)) = sound.last().copied() else { return (None, findings) };
+        let before = |other: &Entry| ledger.precedes(other.leaf, last.leaf);
+        // Registering the same plan again changes nothing, and ages no attempt.
+        let again = sound.iter().rev().filter(|(e, _)| before(e)).take_while(|(_, other)| *other == plan);
+        let entry = again.last().map_or(last, |(entry, _)| *entry);
+        let registration = Registration {
+            leaf: entry.leaf,
+            kind: entry.kind.clone(),
+            plan,
+            first: sound[0].0.leaf,
+            concurrent: sound.iter().map(|(e, _)| *e).filter(|e| !before(e)).map(|e| e.leaf).collect(),
+            after: descendants(&entries, entry.leaf),
+        };
+        (Some(registration), findings)
+    }
+
+    /// Whether an attempt was started under this registration, by hash links.
+    pub fn covers(&self, attempt: &Attempt) -> bool {
+        attempt.ledger_heads.iter().any(|head| self.after.contains(head))
+    }
+
+    /// Confirmatory iff the plan judged is the registered one and no rival amendment is open.
+    pub fn standing(registration: Option<&Registration>, plan: PlanDigest) -> Standing {
+        match registration {
+            Some(r) if r.plan == plan && r.concurrent.is_empty() => Standing::Confirmatory,
+            _ => Standing::Exploratory,
+        }
+    }
+}
+
+fn plan_of(entry: &Entry) -> Result<PlanDigest, String> {
+    let text = entry.fields.get("plan").and_then(|plan| plan.as_str()).ok_or("no `plan`")?;
+    text.parse().map_err(|_| format!("`{text}` is not a plan's digest"))
+}
+
+/// `entries` are in canonical order, so parents come first.
+fn descendants(entries: &[&Entry], root: RegistrationDigest) -> BTreeSet<RegistrationDigest> {
+    let mut after = BTreeSet::from([root]);
+    for entry in entries {
+        if entry.parents.iter().any(|parent| after.contains(parent)) {
+            after.insert(entry.leaf);
+        }
+    }
+    after
+}
+
+/// A ledger's own findings as findings of the audit.
+pub fn ledger_findings(ledger: &Ledger) -> Vec<Finding> {
+    let translate = |finding: &ledger::Finding| match finding {
+        ledger::Finding::Torn { bytes } => Finding::LedgerTorn { bytes: *bytes },
+        ledger::Finding::Line { line, reason } => Finding::LedgerLine { line: *line, reason: reason.clone() },
+    };
+    ledger.findings().iter().map(translate).collect()
+}

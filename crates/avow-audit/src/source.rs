@@ -1,0 +1,151 @@
+//! Where evidence is read: the one place that touches a store.
+//!
+//! Nothing is believed on the way in. A blob's bytes are hashed here every time they are read, whatever the
+//! store says about them; an attempt's record must have the digest it was asked for by, and must be an attempt
+//! at the action whose trace named it. What does not fit becomes a [`Finding`], never a value. Absent: writing.
+
+use avow_model::action::Action;
+use avow_model::attempt::Attempt;
+use avow_model::canonical::Record;
+use avow_model::digest::{ActionDigest, Artifact, AttemptDigest, BlobDigest};
+use avow_store::{BlobStore, RecordStore, Recorded, StoreError};
+
+use crate::finding::{AttemptFault, Finding};
+
+/// Attempts at one action, in order.
+pub type Trace = Vec<(AttemptDigest, Recorded)>;
+
+/// The store as the audit reads it.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    blobs: &'a dyn BlobStore,
+    records: &'a dyn RecordStore,
+    thorough: bool,
+}
+
+/// The store could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    /// Blobs or records could not be read; a missing or damaged blob is a finding instead.
+    #[error("the store cannot be read")]
+    Store(#[from] StoreError),
+    /// Stages that wait for each other; no plan that was checked has them.
+    #[error("the stages of the plan form a cycle")]
+    Cycle,
+}
+
+impl<'a> Source<'a> {
+    /// A view of these stores.
+    pub fn new(blobs: &'a dyn BlobStore, records: &'a dyn RecordStore) -> Source<'a> {
+        Source { blobs, records, thorough: false }
+    }
+
+    /// The bytes of a blob, hashed anew. `used` says where it belongs, for the finding.
+    pub fn read(&self, blob: BlobDigest, used: &str) -> Result<Result<Vec<u8>, Finding>, AuditError> {
+        let used = used.to_owned();
+        let bytes = match self.blobs.read(blob) {
+            Ok(bytes) => bytes,
+            Err(StoreError::Missing { .. }) => return Ok(Err(Finding::MissingBlob { blob, used })),
+            Err(StoreError::Corrupt { found, .. }) => {
+                return Ok(Err(Finding::DamagedBlob { blob, found, used }));
+            }
+            Err(other) => return Err(other.into()),
+        };
+        let found = BlobDigest::of(&bytes);
+        Ok(if found == blob { Ok(bytes) } else { Err(Finding::DamagedBlob { blob, found, used }) })
+    }
+
+    /// A record by the digest of its bytes.
+    pub fn record<R: Record>(&self, blob: BlobDigest, used: &str) -> Result<Result<R, Finding>, AuditError> {
+        Ok(self.read(blob, used)?.and_then(|bytes| {
+            R::from_bytes(&bytes).map_err(|e| Finding::BadRecord {
+                blob,
+                used: used.to_owned(),
+                reason: e.to_string(),
+            })
+        }))
+    }
+
+    /// The same view, with every output of every standing attempt compared with its digest, not only the
+    /// measurement files that are read. The store may spare what it compared before and nobody has touched.
+    #[must_use]
+    pub fn thorough(self) -> Source<'a> {
+        Source { thorough: true, ..self }
+    }
+
+    /// Whether an artifact's first blob is there (and sound, where the view is thorough).
+    pub fn has(
+        &self,
+        artifact: Artifact,
+        used: impl FnOnce() -> String,
+    ) -> Result<Result<(), Finding>, AuditError> {
+        let blob = artifact.blob();
+        let there = match self.thorough {
+            false => self.blobs.size(blob)?.is_some(),
+            true => match self.blobs.contains(blob) {
+                Err(StoreError::Corrupt { found, .. }) => {
+                    return Ok(Err(Finding::DamagedBlob { blob, found, used: used() }));
+                }
+                other => other?,
+            },
+        };
+        Ok(if there { Ok(()) } else { Err(Finding::MissingBlob { blob, used: used() }) })
+    }
+
+    /// An attempt's record, by its name; `None` where nobody has it or what they have is another record.
+    pub fn attempt(&self, attempt: AttemptDigest) -> Result<Option<Attempt>, AuditError> {
+        let recorded = self.records.attempt(attempt)?;
+        Ok(recorded.map(|recorded| recorded.attempt).filter(|record| record.digest() == attempt))
+    }
+
+    /// The attempts at an action (and its digest) whose records are sound, in order, with the faults of the others.
+    pub fn attempts(
+        &self,
+        action: &Action,
+        digest: ActionDigest,
+    ) -> Result<(Trace, Vec<Finding>), AuditError> {
+        let (mut sound, mut findings) = (Vec::new(), Vec::new());
+        for attempt in self.records.trace(digest)? {
+            match self.records.attempt(attempt)? {
+                None => findings.push(wrong(digest, attempt, AttemptFault::Absent)),
+                Some(record) => match fault(action, digest, attempt, &record.attempt) {
+                    Some(fault) => findings.push(wrong(digest, attempt, fault)),
+                    None => sound.push((attempt, record)),
+                },
+            }
+        }
+        Ok((sound, findings))
+    }
+}
+
+fn wrong(action: ActionDigest, attempt: AttemptDigest, fault: AttemptFault) -> Finding {
+    Finding::WrongAttempt { action, attempt, fault }
+}
+
+fn fault(
+    action: &Action,
+    asked: ActionDigest,
+    name: AttemptDigest,
+    record: &Attempt,
+) -> Option<AttemptFault> {
+    if record.digest() != name {
+        return Some(AttemptFault::OtherDigest);
+    }
+    if record.action != asked {
+        return Some(AttemptFault::OtherAction);
+    }
+    if !record.outcome.succeeded() {
+        return None;
+    }
+    let absent =
+        action.outputs.iter().filter(|(name, slot)| !slot.optional && !record.outputs.contains_key(*name));
+    let absent: Vec<String> = absent.map(|(name, _)| name.clone()).collect();
+    if !absent.is_empty() {
+        return Some(AttemptFault::WithoutOutputs(absent));
+    }
+    let other_kind = |(name, slot): (&String, &avow_model::action::Slot)| {
+        let made = record.outputs.get(name)?.artifact;
+        (matches!(made, Artifact::Tree(_)) != slot.folder).then(|| name.clone())
+    };
+    action.outputs.iter().find_map(other_kind).map(AttemptFault::OtherKind)
+}

@@ -1,0 +1,339 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Experiments that can be checked: declared before, run with provenance, judged by the registered rule.
+#[derive(Debug, Parser)]
+#[command(name = "avow", version, disable_help_subcommand = true, max_term_width = 100)]
+#[command(after_help = "Start with `avow init`. Exit codes: 0 done, 1 a stage failed, 2 usage, 3 spec invalid, \
+                        6 evidence damaged, 8 machine or network failed, 70 internal, 130 interrupted; with \
+                        --check also 4 a claim refuted, 5 undecided, 7 an unexplained deviation.")]
+pub struct Cli {
+    /// Show what the engine does on the terminal; twice for more.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// Say less: no progress, no hints.
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make a project with one experiment that runs in seconds.
+    Init(Init),
+    /// Report every problem of a spec; run nothing.
+    Check(Check),
+    /// Show what would run, what is reused, and why.
+    Plan(Plan),
+    /// Freeze plan, claims and analysis in the ledger.
+    Register(Register),
+    /// Carry the experiment out and judge its claims.
+    Run(Run),
+    /// Show where the latest run stands.
+    Status(Status),
+    /// Print what a stage wrote to its standard output and error.
+    Log(Log),
+    /// Say why a stage ran, was reused or waits.
+    Explain(Explain),
+    /// Print the measurements.
+    Table(Table),
+    /// Copy an artifact out of the store.
+    Get(Get),
+    /// Judge the claims.
+    Verdict(Verdict),
+    /// Show everything a number, an artifact or a file rests on.
+    Lineage(Lineage),
+    /// Look after the store.
+    #[command(subcommand)]
+    Store(Store),
+    /// Say what this machine offers and what is wrong with it.
+    Doctor(Doctor),
+    /// Print the JSON Schema of a spec.
+    Schema(Schema),
+    /// Run one built-in stage by hand, or list them.
+    Op(Op),
+    /// Print a completion script for a shell.
+    Completions(Completions),
+}
+
+/// `avow init`
+#[derive(Debug, Args)]
+pub struct Init {
+    /// The folder to make it in.
+    #[arg(default_value = ".")]
+    pub folder: PathBuf,
+}
+
+/// A spec, given or found.
+#[derive(Debug, Args)]
+pub struct SpecArg {
+    /// The spec; where there is only one in the folder, it need not be named.
+    pub spec: Option<PathBuf>,
+}
+
+/// `avow check`
+#[derive(Debug, Args)]
+pub struct Check {
+    /// The specs.
+    pub specs: Vec<PathBuf>,
+    /// Print the completed spec, with every default filled in.
+    #[arg(long)]
+    pub full: bool,
+    /// Warnings are errors.
+    #[arg(long)]
+    pub strict: bool,
+    /// Print the problems as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `avow plan`
+#[derive(Debug, Args)]
+pub struct Plan {
+    #[command(flatten)]
+    pub spec: SpecArg,
+    /// Only this stage or member (`train`, `train[seed=3]`) and what it needs.
+    #[arg(long, value_name = "STAGE")]
+    pub only: Vec<String>,
+    /// List every member.
+    #[arg(long)]
+    pub all: bool,
+    /// Print as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `avow register`
+#[derive(Debug, Args)]
+pub struct Register {
+    #[command(flatten)]
+    pub spec: SpecArg,
+    /// Register although the environment is not pinned or a claim cannot be decided.
+    #[arg(long)]
+    pub accept_warnings: bool,
+    /// Print as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `avow run`
+#[derive(Debug, Args)]
+pub struct Run {
+    #[command(flatten)]
+    pub spec: SpecArg,
+    /// CPU slots; all cores where nothing is said.
+    #[arg(short, long, value_name = "N")]
+    pub jobs: Option<u32>,
+    /// Go on with what does not depend on a failed stage.
+    #[arg(short, long)]
+    pub keep_going: bool,
+    /// Only this stage or member (`train`, `train[seed=3]`) and what it needs.
+    #[arg(long, value_name = "STAGE")]
+    pub only: Vec<String>,
+    /// Show what would run and stop.
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+    /// Keep the working folders of failed attempts.
+    #[arg(long)]
+    pub keep_failed: bool,
+    /// Show values although the registered plan is not complete; this is recorded.
+    #[arg(long)]
+    pub peek: bool,
+    /// Print the verdicts as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `avow status`
+#[derive(Debug, Args)]
+pub struct Status {
+    #[command(flatten)]
+    pub spec: SpecArg,
+    /// Print as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `avow log`
+#[derive(Debug, Args)]
+pub struct Log {
+    /// A stage or member, e.g. `train` or `train[seed=3]`.
+    pub member: String,
+    /// The spec.
+    #[arg(long)]
+    pub spec: Option<PathBuf>,
+    /// Print as JSON: the attempts with their logs.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `avow explain`
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// A stage or member, e.g. `train` or `train[seed=3]`.
+    pub member: String,
+    /// The spec.
+    #[arg(long)]
+    pub spec: Option<PathBuf>,
+    /// Print as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The forms of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// Aligned columns.
+    Text,
+    /// Comma-separated values.
+    Csv,
+    /// One JSON object a line.
+    Jsonl,
+}
+
+/// `avow table`
+#[derive(Debug, Args)]
+pub struct Table {
+    #[command(flatten)]
+    pub spec: SpecArg,
+    /// Only this measurement, `name` or `stage.name`.
+    #[arg(long)]
+    pub select: Option<String>,
+    /// The form.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Form,
+    /// The same as `--format jsonl`.
+    #[arg(long)]
+    pub json: bool,
+    /// Show values although the registered plan is not complete; this is recorded.
+    #[arg(long)]
+    pub peek: bool,
+}
+
+/// `avow get`
+#[derive(Debug, Args)]
+pub struct Get {
+    /// `STAGE.OUTPUT`, `STAGE.OUTPUT[axis=value]` or a digest.
+    pub artifact: String,
+    /// The spec.
+    #[arg(long)]
+    pub spec: Option<PathBuf>,
+    /// Where to copy it; by default its own name in this folder.
+    #[arg(short, long)]
+    pub output: Option<PathBuf>,
+    /// Read although the registered plan is not complete; this is recorded.
+    #[arg(long)]
+    pub peek: bool,
+    /// Print as JSON what was copied.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `avow verdict`
+#[derive(Debug, Args)]
+pub struct Verdict {
+    #[command(flatten)]
+    pub spec: SpecArg,
+    /// Show all that is behind one claim.
+    #[arg(long, value_name = "CLAIM")]
+    pub explain: Option<String>,
+    /// Set the exit code by the verdicts.
+    #[arg(long)]
+    pub check: bool,
+    /// Judge although the registered plan is not complete; this is recorded.
+    #[arg(long)]
+    pub peek: bool,
+    /// Print as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `avow lineage`
+#[derive(Debug, Args)]
+pub struct Lineage {
+    /// A number (`stage.name[seed=3]`), a claim, a digest, or a file.
+    pub address: String,
+    /// The spec.
+    #[arg(long)]
+    pub spec: Option<PathBuf>,
+    /// Read although the registered plan is not complete; this is recorded.
+    #[arg(long)]
+    pub peek: bool,
+    /// Print as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `avow store`
+#[derive(Debug, Subcommand)]
+pub enum Store {
+    /// Read every byte again and name every problem.
+    Check(StoreArg),
+    /// Make the index again from the journals.
+    Rebuild(StoreArg),
+}
+
+/// A project folder.
+#[derive(Debug, Args)]
+pub struct StoreArg {
+    /// Any folder of the project.
+    #[arg(default_value = ".")]
+    pub folder: PathBuf,
+    /// Print as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `avow doctor`
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Print as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `avow schema`
+#[derive(Debug, Args)]
+pub struct Schema {
+    /// Print the table of keys as Markdown instead.
+    #[arg(long)]
+    pub keys: bool,
+}
+
+/// `avow op`
+#[derive(Debug, Args)]
+pub struct Op {
+    /// The operation; without one, all are listed.
+    pub name: Option<String>,
+    /// A parameter, `key=value`; the value is JSON, or else text.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub with: Vec<String>,
+    /// An input, `name=path`.
+    #[arg(long, value_name = "NAME=PATH")]
+    pub input: Vec<String>,
+    /// An output, `name=path`.
+    #[arg(long, value_name = "NAME=PATH")]
+    pub output: Vec<String>,
+    /// Where measurements go; by default they are printed.
+    #[arg(long, value_name = "PATH")]
+    pub measurements: Option<PathBuf>,
+    /// The whole call as JSON, as the executor makes it.
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["with", "input", "output", "measurements"])]
+    pub call: Option<String>,
+    /// Print the signatures as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `avow completions`
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// The shell.
+    pub shell: clap_complete::Shell,
+}

@@ -1,0 +1,18 @@
+//! One file a verb.
+
+pub mod check;
+pub mod doctor;
+pub mod explain;
+pub mod get;
+pub mod init;
+pub mod lineage;
+pub mod log;
+pub mod op;
+pub mod plan;
+pub mod register;
+pub mod run;
+pub mod schema;
+pub mod status;
+pub mod store;
+pub mod table;
+pub mod verdict;

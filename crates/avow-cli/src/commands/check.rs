@@ -1,0 +1,83 @@
+//! `avow check`: every problem of a spec, and what its numbers of units can show.
+
+use std::path::PathBuf;
+
+use avow_spec::{Diagnostic, Lowered};
+
+use crate::args::Check;
+use crate::context::Spec;
+use crate::diagnostics;
+use crate::exit::Exit;
+use crate::output::{Failure, Output};
+use crate::words;
+use crate::world::{Depth, ProjectWorld};
+
+/// Checks specs; prints problems, or the completed spec.
+pub fn check(args: &Check, output: &Output) -> Result<Exit, Failure> {
+    let paths: Vec<Option<PathBuf>> = match args.specs.as_slice() {
+        [] => vec![None],
+        many => many.iter().cloned().map(Some).collect(),
+    };
+    let mut exit = Exit::Done;
+    let mut json = Vec::new();
+    for path in paths {
+        let spec = Spec::open(path.as_deref())?;
+        let world = ProjectWorld::new(&spec, Depth::Look);
+        let (lowered, all) = spec.lower(&world);
+        let bad = all.iter().any(|d| d.is_error() || args.strict)
+            || lowered.as_ref().is_none_or(|lowered| lowered.plan.is_none());
+        if args.json {
+            let found = all.iter().map(|d| diagnostics::json(&spec.shown, &spec.text, d));
+            json.extend(found.filter_map(|d| serde_json::to_value(d).ok()));
+        } else if !all.is_empty() {
+            output.always(diagnostics::render(&spec.shown, &spec.text, &all, output.colour).trim_end());
+        }
+        if bad {
+            exit = Exit::SpecInvalid;
+            if !args.json {
+                output.always(verdict_line(&spec, &all));
+            }
+            continue;
+        }
+        if !args.json {
+            say_good(&spec, lowered.as_ref(), args.full, output)?;
+        }
+    }
+    if args.json {
+        output.json(&json)?;
+    }
+    Ok(exit)
+}
+
+fn verdict_line(spec: &Spec, all: &[Diagnostic]) -> String {
+    let errors = all.iter().filter(|d| d.is_error()).count() as u64;
+    let warnings = all.len() as u64 - errors;
+    let mut parts = Vec::new();
+    if errors > 0 {
+        parts.push(words::count(errors, "problem"));
+    }
+    if warnings > 0 {
+        parts.push(words::count(warnings, "warning"));
+    }
+    format!("{}: {}", spec.shown, parts.join(", "))
+}
+
+fn say_good(spec: &Spec, lowered: Option<&Lowered>, full: bool, output: &Output) -> Result<(), Failure> {
+    let Some((lowered, plan)) = lowered.and_then(|l| Some((l, l.plan.as_ref()?))) else { return Ok(()) };
+    if full {
+        return output.data(avow_spec::full(plan, &lowered.terms, &lowered.code).trim_end());
+    }
+    let members: u64 =
+        plan.stages.iter().map(|stage| avow_model::expand::span(plan, stage)).fold(0, u64::saturating_add);
+    output.data(format!(
+        "{}: good. {}, {}, {}",
+        spec.shown,
+        words::count(plan.stages.len() as u64, "stage"),
+        words::count(members, "member"),
+        words::count(plan.claims.len() as u64, "claim"),
+    ))?;
+    for reach in &lowered.reach {
+        output.data(format!("  {reach}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! `avow doctor`: what this machine offers, and what is wrong with it.
+
+use avow_store::Project;
+use serde_json::json;
+
+use crate::args;
+use crate::exit::Exit;
+use crate::output::{Failure, Output};
+use crate::words;
+
+/// One line of the examination.
+struct Line {
+    name: &'static str,
+    good: bool,
+    text: String,
+    advice: Option<&'static str>,
+}
+
+/// Examines the machine and, where there is one, the project.
+pub fn doctor(args: &args::Doctor, output: &Output) -> Result<Exit, Failure> {
+    let probe = avow_exec::probe();
+    let host = avow_exec::describe_host();
+    let mut lines = vec![
+        line("system", true, format!("{}, {}", host.system, host.cpu)),
+        line("slots", true, format!("{} CPUs, {} of memory", probe.cpus, words::bytes(probe.memory))),
+        Line {
+            name: "write protection",
+            good: probe.write_protection,
+            text: match (probe.landlock, &probe.without) {
+                (Some(abi), None) => format!("Landlock {abi}: stages can write nowhere but their own folder"),
+                (_, Some(why)) => format!("none ({why}): inputs are copied for every attempt"),
+                (None, None) => "none: inputs are copied for every attempt".to_owned(),
+            },
+            advice: Some("a kernel of 6.2 or newer with Landlock protects inputs without copying"),
+        },
+        Line {
+            name: "left-over processes",
+            good: probe.subreaper,
+            text: if probe.subreaper { "are found and ended" } else { "cannot be adopted" }.to_owned(),
+            advice: Some("stages that start daemons may leave them behind on this system"),
+        },
+        python(),
+    ];
+    lines.extend(project_lines()?);
+    if args.json {
+        let rows: Vec<_> = lines
+            .iter()
+            .map(|l| json!({"name": l.name, "good": l.good, "text": l.text, "advice": l.advice.filter(|_| !l.good)}))
+            .collect();
+        output.json(&rows)?;
+    } else {
+        for line in &lines {
+            let mark = if line.good { output.coloured("good", 32) } else { output.coloured("look", 33) };
+            output.data(format!("{mark}  {:<20} {}", line.name, line.text))?;
+            if let (false, Some(advice)) = (line.good, line.advice) {
+                output.data(format!("      {advice}"))?;
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn line(name: &'static str, good: bool, text: String) -> Line {
+    Line { name, good, text, advice: None }
+}
+
+fn python() -> Line {
+    let found = std::process::Command::new("python3").arg("--version").output();
+    match found {
+        Ok(out) if out.status.success() => {
+            line("python3", true, String::from_utf8_lossy(&out.stdout).trim().to_owned())
+        }
+        _ => Line {
+            name: "python3",
+            good: false,
+            text: "not found".to_owned(),
+            advice: Some("built-in stages need none; experiments with Python scripts do"),
+        },
+    }
+}
+
+fn project_lines() -> Result<Vec<Line>, Failure> {
+    let Ok(project) = Project::discover(std::path::Path::new(".")) else { return Ok(Vec::new()) };
+    let root = project.root().display().to_string();
+    let mut lines = vec![line("project", true, root.clone())];
+    let synced = ["Dropbox", "OneDrive", "Google Drive", "iCloud", "Nextcloud", "ownCloud"];
+    if let Some(service) = synced.iter().find(|name| root.contains(*name)) {
+        lines.push(Line {
+            name: "cloud folder",
+            good: false,
+            text: format!("the project lies in a folder of {service}"),
+            advice: Some("such programs rewrite and lock files behind the store; move the project elsewhere"),
+        });
+    }
+    let store = project.store();
+    let text = match project.check_format() {
+        Ok(true) => format!("{}", store.display()),
+        Ok(false) => "none yet".to_owned(),
+        Err(error) => {
+            lines.push(Line {
+                name: "store",
+                good: false,
+                text: error.to_string(),
+                advice: Some("use the version of avow that wrote it"),
+            });
+            return Ok(lines);
+        }
+    };
+    lines.push(line("store", true, text));
+    Ok(lines)
+}

@@ -1,0 +1,191 @@
+//! `avow explain`: why a member would run or be reused, with the exact difference to the nearest earlier
+//! attempt.
+
+use avow_model::action::{Action, Change, changes};
+use avow_model::canonical::Record;
+use avow_model::digest::{ActionDigest, TreeDigest};
+use avow_model::expand::{self, Member};
+use avow_model::tree::{Entry, Tree};
+use avow_planner::{Planner, Reason};
+use avow_store::blob::read_record;
+use avow_store::{RecordStore, Recorded};
+use serde_json::json;
+
+use crate::args;
+use crate::commands::log::covers;
+use crate::commands::plan::forecast;
+use crate::context::{Planned, Reading, Spec};
+use crate::exit::Exit;
+use crate::failure;
+use crate::output::{Failure, Output};
+use crate::words;
+
+/// The most members that are explained one by one.
+const LISTED: usize = 12;
+
+/// What is known about one member.
+struct Explained {
+    label: String,
+    reason: String,
+    earlier: Option<Recorded>,
+    changes: Vec<Change>,
+}
+
+/// Explains a stage or member.
+pub fn explain(args: &args::Explain, output: &Output) -> Result<Exit, Failure> {
+    let spec = Spec::open(args.spec.as_deref())?;
+    let planned = spec.plan(output)?;
+    let reading = Reading::open(&spec.project, &planned.plan.experiment)?;
+    let planner = forecast(&planned, &reading, &[])?;
+    let members: Vec<(Member, Reason)> = planner
+        .reasons()
+        .filter(|(member, _)| covers(&args.member, &expand::label(&planned.plan, *member)))
+        .collect();
+    if members.is_empty() {
+        let names: Vec<&str> = planned.plan.stages.iter().map(|s| s.name.as_str()).collect();
+        return Err(Failure::new(Exit::Usage, format!("nothing is called `{}`", args.member))
+            .hint(format!("the stages are {}; a member looks like `train[seed=3]`", names.join(", "))));
+    }
+    let shown = if args.json { members.len() } else { members.len().min(LISTED) };
+    let mut explained = Vec::new();
+    for (member, reason) in &members[..shown] {
+        explained.push(one(&planned, &reading, &planner, *member, reason)?);
+    }
+    if args.json {
+        let rows: Vec<_> = explained.iter().map(as_json).collect();
+        output.json(&rows)?;
+    } else {
+        for item in &explained {
+            print(item, output)?;
+        }
+        if members.len() > shown {
+            output.data(format!("… and {} more; name one to see it", members.len() - shown))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn one(
+    planned: &Planned,
+    reading: &Reading,
+    planner: &Planner,
+    member: Member,
+    reason: &Reason,
+) -> Result<Explained, Failure> {
+    let plan = &planned.plan;
+    let label = expand::label(plan, member);
+    let now = planner.action(member);
+    let earlier = nearest(reading, &plan.experiment, &label, now.map(Record::digest))?;
+    let changes = match (&earlier, now) {
+        (Some(recorded), Some(now)) => differences(reading, recorded.attempt.action, now)?,
+        _ => Vec::new(),
+    };
+    Ok(Explained { label, reason: words::reason::reason(plan, reason), earlier, changes })
+}
+
+/// The latest attempt at the same member with another action, else the latest at its stage.
+fn nearest(
+    reading: &Reading,
+    experiment: &str,
+    label: &str,
+    now: Option<ActionDigest>,
+) -> Result<Option<Recorded>, Failure> {
+    let same = reading.index.history(experiment, label).map_err(failure::store)?;
+    let of_stage = reading.index.stage_history(experiment, words::stage_of(label)).map_err(failure::store)?;
+    let candidates = same.into_iter().rev().chain(of_stage.into_iter().rev().map(|(_, digest)| digest));
+    for digest in candidates {
+        let recorded = reading.index.attempt(digest).map_err(failure::store)?;
+        if let Some(recorded) = recorded
+            && Some(recorded.attempt.action) != now
+        {
+            return Ok(Some(recorded));
+        }
+    }
+    Ok(None)
+}
+
+fn differences(reading: &Reading, before: ActionDigest, now: &Action) -> Result<Vec<Change>, Failure> {
+    let old: Action = match read_record(&reading.blobs, before) {
+        Ok(action) => action,
+        Err(error) if error.is_unusable_blob() => return Ok(Vec::new()),
+        Err(error) => return Err(failure::store(error)),
+    };
+    let mut all = Vec::new();
+    for change in changes(&old, now) {
+        match (change.part, old.code, now.code) {
+            ("code", Some(a), Some(b)) => match code_changes(reading, a, b) {
+                Some(files) => all.extend(files),
+                None => all.push(change),
+            },
+            _ => all.push(change),
+        }
+    }
+    Ok(all)
+}
+
+/// Which code files differ; `None` where the present tree is not in the store (nothing was run with it yet).
+fn code_changes(reading: &Reading, old: TreeDigest, new: TreeDigest) -> Option<Vec<Change>> {
+    let tree = |digest: TreeDigest| -> Option<Tree> { read_record(&reading.blobs, digest).ok() };
+    let (old, new) = (tree(old)?, tree(new)?);
+    let spell = |entry: &Entry| match entry {
+        Entry::File { digest, executable: true } => format!("{}… (executable)", digest.short()),
+        Entry::File { digest, .. } => format!("{}…", digest.short()),
+        Entry::Link { target } => format!("link to {target}"),
+        Entry::Empty => "an empty folder".to_owned(),
+        Entry::Tree { digest } => format!("folder {}…", digest.short()),
+    };
+    let paths: std::collections::BTreeSet<&String> = old.entries.keys().chain(new.entries.keys()).collect();
+    let differing = paths.into_iter().filter(|p| old.entries.get(*p) != new.entries.get(*p));
+    Some(
+        differing
+            .map(|path| Change {
+                part: "code",
+                name: Some(path.clone()),
+                old: old.entries.get(path).map(spell),
+                new: new.entries.get(path).map(spell),
+            })
+            .collect(),
+    )
+}
+
+/// One difference as one line.
+fn sentence(change: &Change) -> String {
+    let name = change.name.as_deref().map(|name| format!(" `{name}`")).unwrap_or_default();
+    match (&change.old, &change.new) {
+        (Some(old), Some(new)) => format!("{}{name} changed: {old} → {new}", change.part),
+        (None, Some(new)) => format!("{}{name} is new: {new}", change.part),
+        (Some(old), None) => format!("{}{name} is gone: it was {old}", change.part),
+        (None, None) => format!("{}{name}", change.part),
+    }
+}
+
+fn print(item: &Explained, output: &Output) -> Result<(), Failure> {
+    output.data(format!("{} {}", item.label, item.reason))?;
+    if !item.changes.is_empty()
+        && let Some(earlier) = &item.earlier
+    {
+        for change in &item.changes {
+            output.data(format!("  {}", sentence(change)))?;
+        }
+        output.data(format!(
+            "  compared with attempt {} of {} ({}, run {})",
+            earlier.digest().short(),
+            earlier.member,
+            earlier.attempt.outcome,
+            earlier.attempt.run
+        ))?;
+    }
+    Ok(())
+}
+
+fn as_json(item: &Explained) -> serde_json::Value {
+    let changes: Vec<_> = item
+        .changes
+        .iter()
+        .map(|c| json!({"part": c.part, "name": c.name, "old": c.old, "new": c.new}))
+        .collect();
+    json!({
+        "member": item.label, "reason": item.reason, "changes": changes,
+        "compared_with": item.earlier.as_ref().map(|r| json!({"attempt": r.digest(), "member": r.member, "run": r.attempt.run})),
+    })
+}

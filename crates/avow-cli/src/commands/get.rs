@@ -1,0 +1,132 @@
+//! `avow get`: an artifact as files.
+
+use std::path::PathBuf;
+
+use avow_audit::Evidence;
+use avow_audit::evidence::Fate;
+use avow_audit::lineage::Address;
+use avow_model::digest::Artifact;
+use avow_model::expand;
+use avow_store::BlobStore;
+use avow_store::materialise::{MaterialiseError, publish};
+use serde_json::json;
+
+use crate::args;
+use crate::context::{Planned, Reading, Spec};
+use crate::exit::Exit;
+use crate::failure;
+use crate::output::{Failure, Output};
+
+/// One artifact to copy.
+struct Wanted {
+    label: String,
+    file: String,
+    artifact: Artifact,
+}
+
+/// Copies artifacts out of the store.
+pub fn get(args: &args::Get, output: &Output) -> Result<Exit, Failure> {
+    let spec = Spec::open(args.spec.as_deref())?;
+    let planned = spec.plan(output)?;
+    let reading = Reading::open(&spec.project, &planned.plan.experiment)?;
+    let evidence =
+        Evidence::gather(&planned.plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
+    super::verdict::guard(&spec, &evidence, args.peek, "get", &args.artifact)?;
+    let wanted = find(&planned, &reading, &evidence, &args.artifact)?;
+    let mut copied = Vec::new();
+    for (position, one) in wanted.iter().enumerate() {
+        let target = target(args, &wanted, position);
+        publish(&reading.blobs, one.artifact, &target, false).map_err(|error| refused(error, &target))?;
+        if !args.json {
+            output.data(format!("{} → {}", one.label, target.display()))?;
+        }
+        copied.push(json!({"from": one.label, "artifact": one.artifact, "path": target}));
+    }
+    if args.json {
+        output.json(&copied)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// One artifact goes where it is told, or under its own name; several go into a folder, by member.
+fn target(args: &args::Get, wanted: &[Wanted], position: usize) -> PathBuf {
+    let one = &wanted[position];
+    match (&args.output, wanted.len()) {
+        (Some(path), 1) => path.clone(),
+        (None, 1) => PathBuf::from(&one.file),
+        (folder, _) => {
+            let folder = folder.clone().unwrap_or_else(|| PathBuf::from("artifacts"));
+            folder.join(format!("{position:04}-{}", one.file))
+        }
+    }
+}
+
+fn refused(error: MaterialiseError, target: &std::path::Path) -> Failure {
+    match error {
+        MaterialiseError::Exists { .. } => {
+            Failure::new(Exit::Usage, format!("`{}` exists already", target.display()))
+                .hint("give another path with `-o`")
+        }
+        error => Failure::new(Exit::Damaged, format!("`{}` could not be written", target.display()))
+            .because(error)
+            .hint("`avow store check` names every damaged file"),
+    }
+}
+
+fn find(
+    planned: &Planned,
+    reading: &Reading,
+    evidence: &Evidence<'_>,
+    text: &str,
+) -> Result<Vec<Wanted>, Failure> {
+    let address = Address::parse(&planned.plan, text)
+        .map_err(|error| Failure::new(Exit::Usage, error.to_string()).hint(FORM))?;
+    let found = match &address {
+        Address::Named { stage, name, at } => named(planned, evidence, stage, name, at),
+        Address::Digest(prefix) => by_digest(reading, prefix)?,
+        _ => Vec::new(),
+    };
+    if found.is_empty() {
+        return Err(Failure::new(Exit::Usage, format!("no artifact is called `{text}`")).hint(FORM));
+    }
+    Ok(found)
+}
+
+const FORM: &str = "an artifact is `stage.output`, `stage.output[axis=value]` or a digest; `avow plan --all` lists members";
+
+fn named(
+    planned: &Planned,
+    evidence: &Evidence<'_>,
+    stage: &str,
+    name: &str,
+    at: &[(String, String)],
+) -> Vec<Wanted> {
+    let plan = &planned.plan;
+    let mut found = Vec::new();
+    for member in evidence.members() {
+        let declared = &plan.stages[member.member.stage as usize];
+        let (Fate::Stands(stands), true) = (&member.fate, declared.name == *stage) else { continue };
+        let cell = expand::cell(plan, member.member);
+        let matches = |(axis, value): &(String, String)| {
+            cell.values().any(|(a, v)| a == axis && v.to_string() == *value)
+        };
+        if let (true, Some(artifact)) = (at.iter().all(matches), stands.outputs.get(name)) {
+            let path = declared.outputs.get(name).map_or(name, |o| o.path.as_str());
+            let file = path.rsplit('/').next().unwrap_or(path).to_owned();
+            let label = format!("{}.{name}", evidence.label(member.member));
+            found.push(Wanted { label, file, artifact: *artifact });
+        }
+    }
+    found
+}
+
+fn by_digest(reading: &Reading, prefix: &str) -> Result<Vec<Wanted>, Failure> {
+    let all = reading.blobs.list().map_err(failure::store)?;
+    let hits: Vec<_> = all.into_iter().filter(|digest| digest.to_string().starts_with(prefix)).collect();
+    match hits.as_slice() {
+        [one] => Ok(vec![Wanted { label: one.to_string(), file: one.short(), artifact: Artifact::Blob(*one) }]),
+        [] => Ok(Vec::new()),
+        many => Err(Failure::new(Exit::Usage, format!("`{prefix}` begins {} digests", many.len()))
+            .hint("give more digits")),
+    }
+}

@@ -1,0 +1,114 @@
+//! `avow log`: what a stage's attempts printed.
+
+use std::io::Write;
+
+use avow_model::attempt::Attempt;
+use avow_model::digest::BlobDigest;
+use avow_store::{BlobStore, RecordStore, Recorded};
+use serde_json::json;
+
+use crate::args;
+use crate::context::{Reading, Spec};
+use crate::exit::Exit;
+use crate::failure;
+use crate::output::{Failure, Output};
+use crate::words;
+
+/// Prints the logs of the latest attempt at each member that the name covers.
+pub fn log(args: &args::Log, output: &Output) -> Result<Exit, Failure> {
+    let spec = Spec::open(args.spec.as_deref())?;
+    let experiment = name_of(&spec)?;
+    let reading = Reading::open(&spec.project, &experiment)?;
+    let found = attempts(&reading, &experiment, &args.member)?;
+    if found.is_empty() {
+        return Err(Failure::new(Exit::Usage, format!("nothing called `{}` has been executed", args.member))
+            .hint("`avow status` shows the latest run; names look like `train` or `train[seed=3]`"));
+    }
+    if args.json {
+        let rows = found.iter().map(|r| row(&reading, r)).collect::<Result<Vec<_>, _>>()?;
+        output.json(&rows)?;
+    } else {
+        for recorded in &found {
+            print(&reading, recorded, output)?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The experiment's name.
+pub fn name_of(spec: &Spec) -> Result<String, Failure> {
+    spec.experiment.as_ref().and_then(|e| e.name()).map(str::to_owned).ok_or_else(|| {
+        Failure::new(Exit::SpecInvalid, format!("the spec `{}` names no experiment", spec.shown))
+            .hint("`avow check` shows every problem")
+    })
+}
+
+/// The latest attempt at each member, in order of members.
+fn attempts(reading: &Reading, experiment: &str, name: &str) -> Result<Vec<Recorded>, Failure> {
+    let stage = words::stage_of(name);
+    let history = reading.index.stage_history(experiment, stage).map_err(failure::store)?;
+    let mut latest = std::collections::BTreeMap::new();
+    for (member, digest) in history {
+        if covers(name, &member) {
+            latest.insert(member, digest);
+        }
+    }
+    let mut found = Vec::new();
+    for digest in latest.into_values() {
+        found.extend(reading.index.attempt(digest).map_err(failure::store)?);
+    }
+    Ok(found)
+}
+
+/// Whether a name covers a member: the stage alone covers all; brackets must agree in every pair named.
+pub fn covers(name: &str, member: &str) -> bool {
+    let pairs = |text: &str| -> Vec<String> {
+        let inner = text.split_once('[').map_or("", |(_, rest)| rest.trim_end_matches(']'));
+        inner.split(',').map(|pair| pair.trim().to_owned()).filter(|pair| !pair.is_empty()).collect()
+    };
+    let of_member = pairs(member);
+    words::stage_of(name) == words::stage_of(member) && pairs(name).iter().all(|pair| of_member.contains(pair))
+}
+
+fn print(reading: &Reading, recorded: &Recorded, output: &Output) -> Result<(), Failure> {
+    let attempt = &recorded.attempt;
+    output.say(output.bold(&format!(
+        "{}: {}, {} in {} (run {})",
+        recorded.member,
+        attempt.outcome,
+        words::moment(attempt.started),
+        words::seconds(attempt.usage.wall as f64 / 1e6),
+        attempt.run,
+    )));
+    if attempt.stdout.is_none() && attempt.stderr.is_none() {
+        output.say("  (it printed nothing)");
+    }
+    // Both are data here: what the program wrote, first its output, then its errors.
+    for digest in [attempt.stdout, attempt.stderr].into_iter().flatten() {
+        let bytes = reading.blobs.read(digest).map_err(failure::store)?;
+        let mut out = std::io::stdout().lock();
+        match out.write_all(&bytes).and_then(|()| out.flush()) {
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+                return Err(Failure::quiet(Exit::Done));
+            }
+            other => other.map_err(|error| {
+                Failure::new(Exit::Machine, "cannot write to standard output").because(error)
+            })?,
+        }
+    }
+    Ok(())
+}
+
+fn row(reading: &Reading, recorded: &Recorded) -> Result<serde_json::Value, Failure> {
+    let text = |digest: Option<BlobDigest>| -> Result<Option<String>, Failure> {
+        let Some(digest) = digest else { return Ok(None) };
+        let bytes = reading.blobs.read(digest).map_err(failure::store)?;
+        Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+    };
+    let attempt: &Attempt = &recorded.attempt;
+    Ok(json!({
+        "member": recorded.member, "run": attempt.run, "outcome": attempt.outcome,
+        "started": attempt.started, "usage": attempt.usage,
+        "stdout": text(attempt.stdout)?, "stderr": text(attempt.stderr)?,
+    }))
+}

@@ -1,0 +1,172 @@
+//! `avow plan` and `avow run --dry-run`: what would run, what is reused, and why.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use avow_engine::{Lookup, current_registration};
+use avow_model::attempt::Attempt;
+use avow_model::expand;
+use avow_planner::{Command, Event, Found, Miss, Planner, Reason, Settings, Target};
+use avow_store::RecordStore;
+use serde::Serialize;
+
+use crate::args;
+use crate::context::{Planned, Reading, Spec};
+use crate::exit::Exit;
+use crate::failure;
+use crate::output::{Failure, Output};
+use crate::words;
+
+/// The most members that are listed one by one without `--all`.
+const LISTED: usize = 20;
+
+/// Shows what a run would do.
+pub fn plan(args: &args::Plan, output: &Output) -> Result<Exit, Failure> {
+    let spec = Spec::open(args.spec.spec.as_deref())?;
+    let planned = spec.plan(output)?;
+    show(&spec, &planned, &args.only, args.all, args.json, output)?;
+    Ok(Exit::Done)
+}
+
+/// One member of the forecast.
+#[derive(Debug, Serialize)]
+struct Member {
+    member: String,
+    stage: String,
+    runs: bool,
+    reason: String,
+}
+
+/// Prints a forecast for a plan.
+pub fn show(
+    spec: &Spec,
+    planned: &Planned,
+    only: &[String],
+    all: bool,
+    json: bool,
+    output: &Output,
+) -> Result<(), Failure> {
+    let reading = Reading::open(&spec.project, &planned.plan.experiment)?;
+    let planner = forecast(planned, &reading, only)?;
+    let members: Vec<Member> = planner
+        .reasons()
+        .map(|(member, reason)| Member {
+            member: expand::label(&planned.plan, member),
+            stage: planned.plan.stages[member.stage as usize].name.clone(),
+            runs: !matches!(reason, Reason::Reused { .. }),
+            reason: words::reason::reason(&planned.plan, &reason),
+        })
+        .collect();
+    if json {
+        return output.json(&members);
+    }
+    let price = prices(planned, &reading)?;
+    summary(planned, &planner, &members, &price, output)?;
+    let running: Vec<&Member> = members.iter().filter(|m| m.runs).collect();
+    let shown = if all { running.len() } else { LISTED.min(running.len()) };
+    for member in &running[..shown] {
+        output.data(format!("  {} {}", member.member, member.reason))?;
+    }
+    if shown < running.len() {
+        output.data(format!("  … and {} more (`avow plan --all` lists them)", running.len() - shown))?;
+    }
+    Ok(())
+}
+
+fn summary(
+    planned: &Planned,
+    planner: &Planner,
+    members: &[Member],
+    price: &BTreeMap<String, f64>,
+    output: &Output,
+) -> Result<(), Failure> {
+    let tally = planner.tally();
+    output.data(format!(
+        "{}: {}, {} reused, {} to run",
+        planned.plan.experiment,
+        words::count(tally.members, "member"),
+        tally.reused,
+        members.iter().filter(|m| m.runs).count(),
+    ))?;
+    let mut rows = vec![["stage", "reused", "to run", "CPU time"].map(str::to_owned).to_vec()];
+    for stage in planner.graph().order().iter().map(|i| &planned.plan.stages[*i].name) {
+        let of: Vec<&Member> = members.iter().filter(|m| m.stage == *stage).collect();
+        let runs = of.iter().filter(|m| m.runs).count();
+        let cost = price.get(stage).map(|mean| words::seconds(mean * runs as f64));
+        let cost = if runs == 0 { String::new() } else { cost.unwrap_or_else(|| "not known yet".to_owned()) };
+        rows.push(vec![stage.clone(), (of.len() - runs).to_string(), runs.to_string(), cost]);
+    }
+    for line in words::columns(&rows).lines() {
+        output.data(format!("  {line}"))?;
+    }
+    Ok(())
+}
+
+/// Mean CPU seconds of a stage's successful attempts so far.
+fn prices(planned: &Planned, reading: &Reading) -> Result<BTreeMap<String, f64>, Failure> {
+    let mut prices = BTreeMap::new();
+    for stage in &planned.plan.stages {
+        let history = reading.index.stage_history(&planned.plan.experiment, &stage.name).map_err(failure::store)?;
+        let mut seconds = Vec::new();
+        for (_, digest) in history.iter().rev().take(50) {
+            if let Some(recorded) = reading.index.attempt(*digest).map_err(failure::store)?
+                && recorded.attempt.outcome.succeeded()
+            {
+                seconds.push(recorded.attempt.usage.cpu as f64 / 1e6);
+            }
+        }
+        if !seconds.is_empty() {
+            prices.insert(stage.name.clone(), seconds.iter().sum::<f64>() / seconds.len() as f64);
+        }
+    }
+    Ok(prices)
+}
+
+/// The planner after every look that can be answered now: members that would run are queued, those behind them
+/// wait.
+pub fn forecast(planned: &Planned, reading: &Reading, only: &[String]) -> Result<Planner, Failure> {
+    let settings = Settings {
+        cpus: 0,
+        memory: u64::MAX,
+        keep_going: true,
+        only: targets(planned, only)?,
+        terms: BTreeMap::new(),
+    };
+    let graph = |error| failure::engine(avow_engine::EngineError::Graph(error));
+    let mut planner = Planner::new(Arc::clone(&planned.plan), settings).map_err(graph)?;
+    let registration = current_registration(&reading.ledger);
+    let registered = |attempt: &Attempt| registration.as_ref().is_some_and(|r| r.covers(attempt));
+    let host = avow_exec::describe_host().name;
+    let runs = Vec::new();
+    let lookup =
+        Lookup { records: &reading.index, blobs: &reading.blobs, host: &host, runs: &runs, registered: &registered };
+    let mut commands = planner.owed();
+    while let Some(command) = commands.pop() {
+        let Command::Look { member, digest, .. } = command else { continue };
+        let stage = &planned.plan.stages[member.stage as usize];
+        let found = match lookup.find(stage, digest) {
+            Ok(found) => found,
+            // Damage is a miss here as in a run; `store check` is where it is named.
+            Err(error) if error.is_unusable_blob() => Found::Miss(Miss::NeverRun),
+            Err(error) => return Err(failure::store(error)),
+        };
+        commands.extend(planner.handle(Event::Looked { member, found }).into_iter().filter(is_look));
+    }
+    Ok(planner)
+}
+
+fn is_look(command: &Command) -> bool {
+    matches!(command, Command::Look { .. })
+}
+
+/// The members that `--only` names.
+pub fn targets(planned: &Planned, only: &[String]) -> Result<Vec<Target>, Failure> {
+    only.iter()
+        .map(|text| {
+            Target::parse(&planned.plan, text).map_err(|error| {
+                let names: Vec<&str> = planned.plan.stages.iter().map(|s| s.name.as_str()).collect();
+                Failure::new(Exit::Usage, error.to_string()).hint(format!("the stages are {}", names.join(", ")))
+            })
+        })
+        .collect()
+}

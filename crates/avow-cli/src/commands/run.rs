@@ -1,0 +1,233 @@
+//! `avow run`: carry the experiment out, then judge its claims.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use avow_engine::{Notice, Options, Report, Session, run as carry_out};
+use avow_exec::fetch::Fetcher;
+use avow_exec::{Cancel, Config, LocalExecutor};
+use avow_model::attempt::Blame;
+use avow_model::journal::Closing;
+use avow_model::plan::{Plan, Source, Terms};
+use avow_planner::Settings;
+use avow_store::index::Opening;
+use avow_store::{BlobStore, Project, RecordStore};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::args;
+use crate::commands::plan::{show, targets};
+use crate::commands::verdict;
+use crate::context::{Planned, Spec};
+use crate::exit::Exit;
+use crate::failure;
+use crate::output::{Failure, Output};
+use crate::progress::Progress;
+use crate::words;
+use crate::world::{Depth, ProjectWorld};
+
+/// Runs a spec.
+pub fn run(args: &args::Run, output: &Output) -> Result<Exit, Failure> {
+    let spec = Spec::open(args.spec.spec.as_deref())?;
+    if args.dry_run {
+        let planned = spec.plan(output)?;
+        show(&spec, &planned, &args.only, false, args.json, output)?;
+        return Ok(Exit::Done);
+    }
+    // Problems are found before waiting for anybody, and before anything is stored.
+    spec.plan_with(&ProjectWorld::new(&spec, Depth::Look), output, true)?;
+    let session = session(&spec.project, output)?;
+    tell_past(&session, output);
+    let planned = {
+        let (blobs, stamps) = (&*session.blobs, &*session.index);
+        spec.plan_with(&ProjectWorld::new(&spec, Depth::Store { blobs, stamps }), output, false)?
+    };
+    let report = execute(args, &spec, &planned, &session, output)?;
+    let exit = tell(&report, output);
+    drop(session);
+    if report.closing == Closing::Interrupted {
+        return Ok(Exit::Interrupted);
+    }
+    // Claims are judged over whatever exists, also beside failures: a partial run says so in its reasons.
+    let judged = verdict::after_run(&spec, &planned.plan, args.peek, args.json, output)?;
+    Ok(exit.worse(judged))
+}
+
+/// Waits for the run lock and opens the store.
+pub fn session(project: &Project, output: &Output) -> Result<Session, Failure> {
+    let mut told = false;
+    Session::open(project.clone(), |holder| {
+        if !told {
+            told = true;
+            let who = holder.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+            output.always(format!("waiting: another command{who} is running in this project; Ctrl-C gives up"));
+        }
+        ControlFlow::Continue(())
+    })
+    .map_err(failure::engine)
+}
+
+fn tell_past(session: &Session, output: &Output) {
+    for run in &session.recovered {
+        let survivors = match run.survivors {
+            0 => String::new(),
+            n => format!("; {} of it still alive were ended", words::count(n as u64, "process")),
+        };
+        output.say(format!(
+            "run {} had died; {} lost{survivors}",
+            run.run,
+            words::count(run.lost.len() as u64, "attempt")
+        ));
+    }
+    if let Opening::Rebuilt { reason } = &session.opening
+        && reason != "there was none"
+    {
+        output.say(format!("the index was built anew from the journals: {reason}"));
+    }
+}
+
+fn execute(
+    args: &args::Run,
+    spec: &Spec,
+    planned: &Planned,
+    session: &Session,
+    output: &Output,
+) -> Result<Report, Failure> {
+    let slots = args.jobs.unwrap_or_else(cores).max(1);
+    let settings = Settings {
+        cpus: slots,
+        memory: avow_exec::total_memory(),
+        keep_going: args.keep_going,
+        only: targets(planned, &args.only)?,
+        terms: planned.terms.clone(),
+    };
+    let this = std::env::current_exe()
+        .map_err(|error| Failure::new(Exit::Machine, "avow cannot find its own program file").because(error))?;
+    let mut config = Config::new(session.project.work(), this);
+    config.keep_failed = args.keep_failed;
+    let machine = |error| failure::engine(avow_engine::EngineError::Exec(error));
+    let executor = Arc::new(LocalExecutor::new(config, session.blobs.clone()).map_err(machine)?);
+    let options = Options {
+        settings,
+        spec: spec.path.clone(),
+        tool: env!("CARGO_PKG_VERSION").to_owned(),
+        host: executor.host().name.clone(),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Exit::Machine, "no threads could be started").because(error))?;
+    let mut progress = Progress::new(*output, slots, &terms_of(planned), |stage| earlier(session, planned, stage));
+    let result = runtime.block_on(async {
+        fetch(&planned.plan, session).await?;
+        let cancel = Cancel::new()
+            .map_err(|error| Failure::new(Exit::Machine, "no file descriptor is left").because(error))?;
+        listen(&cancel)?;
+        let mut notify = |notice: Notice| progress.notice(notice);
+        carry_out(session, Arc::clone(&planned.plan), options, executor, cancel, &mut notify)
+            .await
+            .map_err(failure::engine)
+    });
+    progress.clear();
+    result
+}
+
+fn terms_of(planned: &Planned) -> BTreeMap<String, Terms> {
+    let of = |name: &String| planned.terms.get(name).cloned().unwrap_or_default();
+    planned.plan.stages.iter().map(|stage| (stage.name.clone(), of(&stage.name))).collect()
+}
+
+/// Mean wall seconds of a stage in earlier runs, for the time left.
+fn earlier(session: &Session, planned: &Planned, stage: &str) -> Option<f64> {
+    let history = session.index.stage_history(&planned.plan.experiment, stage).ok()?;
+    let seconds: Vec<f64> = history
+        .iter()
+        .rev()
+        .take(20)
+        .filter_map(|(_, digest)| session.index.attempt(*digest).ok().flatten())
+        .map(|recorded| recorded.attempt.usage.wall as f64 / 1e6)
+        .collect();
+    (!seconds.is_empty()).then(|| seconds.iter().sum::<f64>() / seconds.len() as f64)
+}
+
+fn cores() -> u32 {
+    std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1))
+}
+
+/// Brings in inputs that are addresses and not yet in the store.
+async fn fetch(plan: &Plan, session: &Session) -> Result<(), Failure> {
+    let urls = plan.stages.iter().flat_map(|stage| stage.inputs.values()).filter_map(|input| match &input.from {
+        Source::Url { url, digest } => Some((url, *digest)),
+        _ => None,
+    });
+    let wanted: BTreeMap<_, _> = urls.map(|(url, digest)| (digest, url)).collect();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let refused = |url: &str, error| {
+        Failure::new(Exit::Machine, format!("the input `{url}` could not be fetched"))
+            .because(error)
+            .hint("check the address and the digest in the spec; nothing was stored")
+    };
+    let blobs: Arc<dyn BlobStore> = session.blobs.clone();
+    let fetcher = Fetcher::new(session.project.temporary())
+        .map_err(|error| Failure::new(Exit::Machine, "nothing can be fetched").because(error))?;
+    for (digest, url) in wanted {
+        fetcher.fetch(url, digest, blobs.clone(), |_| {}).await.map_err(|error| refused(url, error))?;
+    }
+    Ok(())
+}
+
+/// The first signal stops in good order, the second kills.
+fn listen(cancel: &Cancel) -> Result<(), Failure> {
+    for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
+        let mut stream = signal(kind)
+            .map_err(|error| Failure::new(Exit::Machine, "signals cannot be received").because(error))?;
+        let cancel = cancel.clone();
+        tokio::spawn(async move {
+            while stream.recv().await.is_some() {
+                match cancel.level() {
+                    avow_exec::Level::Run => cancel.stop(),
+                    _ => cancel.kill(),
+                }
+            }
+        });
+    }
+    Ok(())
+}
+
+/// Says how a run ended; gives the exit code of its failures.
+fn tell(report: &Report, output: &Output) -> Exit {
+    let tally = report.tally;
+    let mut parts = vec![format!("{} executed", tally.succeeded), format!("{} reused", tally.reused)];
+    for (count, word) in [(tally.failed, "failed"), (tally.blocked + tally.waiting, "not reached")] {
+        if count > 0 {
+            parts.push(format!("{count} {word}"));
+        }
+    }
+    output.say(format!(
+        "run {}: {} in {} ({} of CPU time)",
+        report.run,
+        parts.join(", "),
+        words::seconds(report.wall as f64 / 1e3),
+        words::seconds(report.cpu as f64 / 1e6),
+    ));
+    let mut exit = Exit::Done;
+    for (member, outcome) in report.failures.iter().take(10) {
+        let (whose, code) = match outcome.blame() {
+            Some(Blame::Machine) => ("the machine's", Exit::Machine),
+            Some(Blame::Person) => ("stopped on request", Exit::Interrupted),
+            _ => ("its own program's", Exit::StageFailed),
+        };
+        exit = exit.worse(code);
+        output.always(format!("{} {member} {outcome} ({whose})", output.coloured("error:", 31)));
+    }
+    if report.failures.len() > 10 {
+        output.always(format!("  … and {} more", report.failures.len() - 10));
+    }
+    if let Some((member, _)) = report.failures.first().filter(|(_, o)| o.blame() == Some(Blame::Program)) {
+        output.say(format!("{} avow log '{member}' shows what it printed", output.coloured("hint:", 36)));
+    }
+    exit
+}

@@ -1,0 +1,128 @@
+//! `avow status`: where the latest run stands, from its journal alone.
+
+use avow_model::journal::{Closing, MemberState, RunState};
+use avow_store::lock::RunLock;
+use avow_store::{Project, journal};
+use serde_json::json;
+
+use crate::args;
+use crate::context::Spec;
+use crate::exit::Exit;
+use crate::failure;
+use crate::output::{Failure, Output};
+use crate::words;
+
+/// Shows the latest run of the experiment, or of the project where no spec is named and none is found.
+pub fn status(args: &args::Status, output: &Output) -> Result<Exit, Failure> {
+    let (project, experiment) = subject(args)?;
+    let Some(state) = latest(&project, experiment.as_deref())? else {
+        output.data("nothing has been run yet")?;
+        output.say("start with `avow run`");
+        return Ok(Exit::Done);
+    };
+    let runner = RunLock::runner(&project).map_err(failure::lock)?;
+    if args.json { as_json(&state, runner, output)? } else { as_text(&state, runner, output)? }
+    Ok(Exit::Done)
+}
+
+fn subject(args: &args::Status) -> Result<(Project, Option<String>), Failure> {
+    match Spec::open(args.spec.spec.as_deref()) {
+        Ok(spec) => {
+            let name = spec.experiment.as_ref().and_then(|e| e.name()).map(str::to_owned);
+            Ok((spec.project, name))
+        }
+        // Without a spec the project's latest run is meant.
+        Err(_) if args.spec.spec.is_none() => {
+            let here = Project::discover(std::path::Path::new(".")).map_err(failure::store)?;
+            Ok((here, None))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// The state of the run that began last.
+pub fn latest(project: &Project, experiment: Option<&str>) -> Result<Option<RunState>, Failure> {
+    let mut latest = None;
+    for file in journal::journals(project).map_err(failure::store)? {
+        let Some((at, opened)) = file.opening().map_err(failure::store)? else { continue };
+        let wanted = experiment.is_none_or(|name| name == opened.experiment);
+        if wanted && latest.as_ref().is_none_or(|(when, _)| *when <= at) {
+            latest = Some((at, file));
+        }
+    }
+    match latest {
+        Some((_, file)) => Ok(Some(RunState::of(&file.read().map_err(failure::store)?.lines))),
+        None => Ok(None),
+    }
+}
+
+fn how(state: &RunState, runner: Option<u32>) -> String {
+    match (state.closed, runner) {
+        (Some(Closing::Complete), _) => "complete".to_owned(),
+        (Some(Closing::Failed), _) => "ended with failures".to_owned(),
+        (Some(Closing::Partial), _) => "complete as far as it was asked for (`--only`)".to_owned(),
+        (Some(Closing::Interrupted), _) => "interrupted; `avow run` goes on".to_owned(),
+        (Some(Closing::Abandoned), _) => "died; `avow run` goes on".to_owned(),
+        (None, Some(pid)) => format!("running (process {pid})"),
+        (None, None) => "died; `avow run` goes on".to_owned(),
+    }
+}
+
+fn as_text(state: &RunState, runner: Option<u32>, output: &Output) -> Result<(), Failure> {
+    let opened = state.opened.as_ref();
+    let counts = state.counts();
+    output.data(format!("experiment {}", opened.map_or("?", |o| o.experiment.as_str())))?;
+    output.data(format!("run        {}, {}", opened.map_or("?", |o| o.run.as_str()), how(state, runner)))?;
+    output.data(format!("began      {}", words::moment(state.since)))?;
+    let standing = if opened.is_some_and(|o| o.confirmatory) { "confirmatory" } else { "exploratory" };
+    output.data(format!("standing   {standing}"))?;
+    let parts: Vec<String> = [
+        (counts.succeeded, "executed"),
+        (counts.reused, "reused"),
+        (counts.failed, "failed"),
+        (counts.cancelled, "cancelled"),
+        (counts.lost, "lost"),
+        (counts.running, "running"),
+        (counts.waiting, "not reached"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, word)| format!("{count} {word}"))
+    .collect();
+    output.data(format!("members    {} ({})", opened.map_or(0, |o| o.members), parts.join(", ")))?;
+    for (member, member_state) in &state.members {
+        match member_state {
+            MemberState::Running { since, .. } if state.closed.is_none() => {
+                output.data(format!("  running  {member}, since {}", words::moment(*since)))?;
+            }
+            MemberState::Done(attempt) if !attempt.outcome.succeeded() => {
+                output.data(format!("  failed   {member}: {}", attempt.outcome))?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn as_json(state: &RunState, runner: Option<u32>, output: &Output) -> Result<(), Failure> {
+    let running: Vec<&String> = state
+        .members
+        .iter()
+        .filter(|(_, s)| matches!(s, MemberState::Running { .. }) && state.closed.is_none())
+        .map(|(member, _)| member)
+        .collect();
+    let failed: Vec<_> = state
+        .members
+        .iter()
+        .filter_map(|(member, s)| match s {
+            MemberState::Done(attempt) if !attempt.outcome.succeeded() => {
+                Some(json!({"member": member, "outcome": attempt.outcome}))
+            }
+            _ => None,
+        })
+        .collect();
+    output.json(&json!({
+        "opened": state.opened, "since": state.since, "until": state.until, "closed": state.closed,
+        "runner": runner, "counts": state.counts(), "running": running, "failed": failed,
+    }))
+}

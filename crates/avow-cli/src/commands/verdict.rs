@@ -1,0 +1,141 @@
+//! `avow verdict`, and the verdicts at the end of a run.
+
+use avow_audit::measure::Problem;
+use avow_audit::{Evidence, Finding, Report, Word, audit};
+use avow_engine::record_exposure;
+use avow_model::plan::Plan;
+
+use crate::args;
+use crate::context::{Reading, Spec};
+use crate::exit::Exit;
+use crate::failure;
+use crate::output::{Failure, Output};
+use crate::words;
+
+/// Judges the claims of a spec.
+pub fn verdict(args: &args::Verdict, output: &Output) -> Result<Exit, Failure> {
+    let spec = Spec::open(args.spec.spec.as_deref())?;
+    let planned = spec.plan(output)?;
+    let plan = &planned.plan;
+    if let Some(claim) = &args.explain
+        && plan.claim(claim).is_none()
+    {
+        let names: Vec<&str> = plan.claims.iter().map(|c| c.name.as_str()).collect();
+        return Err(Failure::new(Exit::Usage, format!("no claim is called `{claim}`"))
+            .hint(format!("the claims are {}", names.join(", "))));
+    }
+    let report = report(&spec, plan, args.peek)?;
+    let exit = damage(&report, output);
+    if args.json {
+        output.json(&report)?;
+    } else if report.hidden {
+        hidden(&report, output)?;
+    } else if let Some(claim) = &args.explain {
+        let text = words::verdict::explained(plan, &report, claim).unwrap_or_default();
+        output.data(text.trim_end())?;
+    } else {
+        output.data(words::verdict::lines(plan, &report, output).trim_end())?;
+    }
+    Ok(if args.check { exit.worse(checked(&report)) } else { exit })
+}
+
+/// The verdicts at the end of a run.
+pub fn after_run(spec: &Spec, plan: &Plan, peek: bool, json: bool, output: &Output) -> Result<Exit, Failure> {
+    if plan.claims.is_empty() {
+        output.say("the spec makes no claims; `avow table` prints the measurements");
+        return Ok(Exit::Done);
+    }
+    let report = report(spec, plan, peek)?;
+    let exit = damage(&report, output);
+    if json {
+        output.json(&report)?;
+    } else if report.hidden {
+        hidden(&report, output)?;
+    } else {
+        output.data(words::verdict::lines(plan, &report, output).trim_end())?;
+    }
+    crate::results::keep(spec, plan, &report)?;
+    Ok(exit)
+}
+
+/// Audits a plan. Peeking at an incomplete registered plan is recorded before anything is shown.
+pub fn report(spec: &Spec, plan: &Plan, peek: bool) -> Result<Report, Failure> {
+    let reading = Reading::open(&spec.project, &plan.experiment)?;
+    let report =
+        audit(plan, reading.source(), &reading.ledger, Some(&reading.journals)).map_err(failure::audit)?;
+    if !report.hidden || !peek {
+        return Ok(report);
+    }
+    record_exposure(&spec.project, &plan.experiment, "verdict", "verdicts").map_err(failure::engine)?;
+    avow_audit::report::peek(plan, reading.source(), &reading.ledger, Some(&reading.journals)).map_err(failure::audit)
+}
+
+fn hidden(report: &Report, output: &Output) -> Result<(), Failure> {
+    let done = report.completeness.done;
+    output.data(format!(
+        "{}: {done} of {} members are done; values stay hidden until the registered plan is complete",
+        report.experiment,
+        done + report.completeness.open,
+    ))?;
+    output.say("go on with `avow run`; `--peek` shows values now and records that they were seen");
+    Ok(())
+}
+
+/// Prints damage; its exit code wins over all others.
+pub fn damage(report: &Report, output: &Output) -> Exit {
+    damage_of(&report.findings, &report.problems, output)
+}
+
+/// The same for parts of a report.
+pub fn damage_of(findings: &[Finding], problems: &[Problem], output: &Output) -> Exit {
+    let damage: Vec<&Finding> = findings.iter().filter(|f| f.is_damage()).collect();
+    for finding in &damage {
+        output.always(format!("{} {}", output.coloured("damaged:", 31), words::finding::words(finding)));
+    }
+    for problem in problems {
+        output.always(format!("{} {}", output.coloured("unreadable:", 33), words::finding::problem(problem)));
+    }
+    if damage.is_empty() {
+        return Exit::Done;
+    }
+    output.say("hint: `avow store check` names every damaged file; `avow run` makes again what can be made");
+    Exit::Damaged
+}
+
+/// Refuses to show values of a registered plan that is not complete; with `--peek` records that they were seen.
+pub fn guard(spec: &Spec, evidence: &Evidence<'_>, peek: bool, by: &str, what: &str) -> Result<(), Failure> {
+    if !evidence.hidden() {
+        return Ok(());
+    }
+    if peek {
+        return record_exposure(&spec.project, &evidence.plan.experiment, by, what).map_err(failure::engine);
+    }
+    let done = evidence.completeness();
+    Err(Failure::new(
+        Exit::Undecided,
+        format!(
+            "values stay hidden until the registered plan is complete; {} of {} members are done",
+            done.done,
+            done.done + done.open
+        ),
+    )
+    .hint("go on with `avow run`; `--peek` shows values now and records that they were seen"))
+}
+
+fn checked(report: &Report) -> Exit {
+    if report.hidden || !report.completeness.is_complete() {
+        return Exit::Undecided;
+    }
+    let mut exit = Exit::Done;
+    if report.deviations.iter().any(words::deviation::counts) {
+        exit = exit.worse(Exit::Deviation);
+    }
+    for word in report.verdicts.iter().filter_map(|verdict| verdict.word) {
+        exit = exit.worse(match word {
+            Word::Supported => Exit::Done,
+            Word::Refuted | Word::Reversed => Exit::Refuted,
+            Word::Inconclusive | Word::Void => Exit::Undecided,
+        });
+    }
+    exit
+}

@@ -1,0 +1,92 @@
+//! Diagnostics of a spec as a person reads them: the line, underlined, with a hint.
+
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use avow_spec::{Diagnostic, Severity};
+use serde::Serialize;
+
+/// All diagnostics of one file, rendered one after the other.
+pub fn render(path: &str, text: &str, diagnostics: &[Diagnostic], colour: bool) -> String {
+    let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+    let renderer = renderer.decor_style(DecorStyle::Ascii);
+    let mut out = String::new();
+    for diagnostic in diagnostics {
+        out.push_str(&renderer.render(&[group(path, text, diagnostic)]));
+        out.push_str("\n\n");
+    }
+    out
+}
+
+fn group<'a>(path: &'a str, text: &'a str, diagnostic: &'a Diagnostic) -> Group<'a> {
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let mut snippet = Snippet::source(text)
+        .path(path)
+        .line_start(1)
+        .fold(true)
+        .annotation(AnnotationKind::Primary.span(clamped(text, &diagnostic.span)));
+    for (span, label) in &diagnostic.labels {
+        snippet = snippet.annotation(AnnotationKind::Context.span(clamped(text, span)).label(label.as_str()));
+    }
+    let mut group = level.primary_title(diagnostic.message.as_str()).id(diagnostic.code).element(snippet);
+    if let Some(hint) = &diagnostic.hint {
+        group = group.element(Level::HELP.with_name("hint").message(hint.as_str()));
+    }
+    group
+}
+
+/// A span inside the text and at character borders, whatever was handed in.
+fn clamped(text: &str, span: &std::ops::Range<usize>) -> std::ops::Range<usize> {
+    let floor = |mut at: usize| {
+        at = at.min(text.len());
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
+    };
+    let start = floor(span.start);
+    start..floor(span.end).max(start)
+}
+
+/// A diagnostic for `--json`.
+#[derive(Debug, Serialize)]
+pub struct JsonDiagnostic<'a> {
+    file: &'a str,
+    severity: &'static str,
+    code: &'a str,
+    message: &'a str,
+    line: usize,
+    column: usize,
+    end_line: usize,
+    end_column: usize,
+    hint: Option<&'a str>,
+}
+
+/// The JSON form of a diagnostic; lines and columns count from 1, columns in characters.
+pub fn json<'a>(path: &'a str, text: &str, diagnostic: &'a Diagnostic) -> JsonDiagnostic<'a> {
+    let span = clamped(text, &diagnostic.span);
+    let ((line, column), (end_line, end_column)) = (place(text, span.start), place(text, span.end));
+    JsonDiagnostic {
+        file: path,
+        severity: match diagnostic.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        },
+        code: diagnostic.code,
+        message: &diagnostic.message,
+        line,
+        column,
+        end_line,
+        end_column,
+        hint: diagnostic.hint.as_deref(),
+    }
+}
+
+fn place(text: &str, offset: usize) -> (usize, usize) {
+    let before = &text[..offset];
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
+    (line, column)
+}

@@ -1,0 +1,81 @@
+//! The one place where errors of the libraries become exit codes and hints.
+
+use std::io::ErrorKind;
+
+use avow_audit::AuditError;
+use avow_engine::EngineError;
+use avow_store::lock::LockError;
+use avow_store::{Fault, StoreError};
+
+use crate::exit::Exit;
+use crate::output::Failure;
+
+/// A failure of the store.
+pub fn store(error: StoreError) -> Failure {
+    let (exit, message) = match error.fault() {
+        Fault::Machine => (Exit::Machine, "the store could not be used"),
+        Fault::Evidence => (Exit::Damaged, "evidence in the store is damaged"),
+        Fault::Request => (Exit::Usage, "the store refused"),
+    };
+    let hint = match (error.fault(), error.io_kind()) {
+        (_, Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded)) => {
+            Some("free some disk space and give the same command again; nothing recorded is lost")
+        }
+        (_, Some(ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied)) => {
+            Some("the project's folder `.avow` must be writable for you; `avow doctor` says more")
+        }
+        (Fault::Evidence, _) => Some("`avow store check` names every damaged file"),
+        (Fault::Request, _) if matches!(error, StoreError::Format { .. }) => {
+            Some("use the version of avow that wrote this store, or a newer one")
+        }
+        _ => None,
+    };
+    let failure = Failure::new(exit, message).because(error);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// A failure of the auditor.
+pub fn audit(error: AuditError) -> Failure {
+    Failure::new(Exit::Machine, "the evidence could not be read").because(error).hint("`avow store check` names every damaged file")
+}
+
+/// A failure of the engine.
+pub fn engine(error: EngineError) -> Failure {
+    match error {
+        EngineError::Store(error) => store(error),
+        EngineError::Lock(error) => lock(error),
+        EngineError::TooLarge { .. } => Failure::new(Exit::Machine, "a stage asks for more than this run has")
+            .because(error)
+            .hint("lower its `resources:`, or give more slots with `-j`"),
+        EngineError::AlreadyRegistered => Failure::new(Exit::Usage, "this plan is registered already")
+            .hint("carry it out with `avow run`"),
+        EngineError::Ledger(_) => Failure::new(Exit::Damaged, "the registration ledger cannot be written")
+            .because(error)
+            .hint("a line was changed by hand; restore the file from version control"),
+        EngineError::Exec(_) | EngineError::Random(_) => {
+            Failure::new(Exit::Machine, "the machine failed").because(error).hint("`avow doctor` says more")
+        }
+        EngineError::Graph(_) | EngineError::Panic(_) => {
+            Failure::new(Exit::Internal, "this is a fault of avow itself")
+                .because(error)
+                .hint("please report it with the file in `.avow/log`")
+        }
+    }
+}
+
+/// A lock that cannot be had.
+pub fn lock(error: LockError) -> Failure {
+    match error {
+        LockError::Store(error) => store(error),
+        LockError::GaveUp { .. } => Failure::quiet(Exit::Interrupted),
+        LockError::Unsupported { .. } => Failure::new(Exit::Machine, "two runs could not be kept apart here")
+            .because(error)
+            .hint("move the project to a local file system; network file systems without locks are not supported"),
+        LockError::Held { .. } => {
+            Failure::new(Exit::Machine, "another command is running in this project").because(error)
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The program `avow`: arguments, words and exit codes around the libraries that do the work.
+//!
+//! Every verb is one file under `commands`. Libraries are silent; all sentences for a person are here, and
+//! errors become words in one place ([`failure`], [`output`]).
+
+mod args;
+mod commands;
+mod context;
+mod diagnostics;
+mod exit;
+mod failure;
+mod logging;
+mod output;
+mod progress;
+mod results;
+mod words;
+mod world;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use crate::args::{Cli, Command};
+use crate::exit::Exit;
+use crate::output::{Failure, Output};
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // `--help` and `--version` are data; everything else is a usage error.
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };
+            // A closed stream leaves nobody to tell.
+            let _ = error.print();
+            return exit.into();
+        }
+    };
+    let output = Output::new(cli.quiet);
+    logging::start(&cli);
+    let exit = dispatch(&cli.command, &output).unwrap_or_else(|failure| output.failure(&failure));
+    exit.into()
+}
+
+fn dispatch(command: &Command, output: &Output) -> Result<Exit, Failure> {
+    match command {
+        Command::Init(args) => commands::init::init(args, output),
+        Command::Check(args) => commands::check::check(args, output),
+        Command::Plan(args) => commands::plan::plan(args, output),
+        Command::Register(args) => commands::register::register(args, output),
+        Command::Run(args) => commands::run::run(args, output),
+        Command::Status(args) => commands::status::status(args, output),
+        Command::Log(args) => commands::log::log(args, output),
+        Command::Explain(args) => commands::explain::explain(args, output),
+        Command::Table(args) => commands::table::table(args, output),
+        Command::Get(args) => commands::get::get(args, output),
+        Command::Verdict(args) => commands::verdict::verdict(args, output),
+        Command::Lineage(args) => commands::lineage::lineage(args, output),
+        Command::Store(args) => commands::store::store(args, output),
+        Command::Doctor(args) => commands::doctor::doctor(args, output),
+        Command::Schema(args) => commands::schema::schema(args, output),
+        Command::Op(args) => commands::op::op(args, output),
+        Command::Completions(args) => {
+            clap_complete::generate(args.shell, &mut Cli::command(), "avow", &mut std::io::stdout());
+            Ok(Exit::Done)
+        }
+    }
+}

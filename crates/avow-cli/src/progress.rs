@@ -1,0 +1,186 @@
+//! How a run is shown while it runs: one redrawn line on a terminal, plain lines elsewhere.
+//!
+//! The time left is the sum over stages of what is still to be done times the mean time of that stage so far
+//! (in this run, else in earlier ones), divided by the slots. A stage that was never timed makes it "at least".
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use avow_engine::Notice;
+use avow_model::attempt::Attempt;
+use avow_model::plan::Terms;
+use avow_planner::Tally;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::output::Output;
+use crate::words;
+
+/// Elsewhere than on a terminal, at most one line of progress in this time.
+const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Follows one run.
+pub struct Progress {
+    output: Output,
+    bar: Option<ProgressBar>,
+    stages: BTreeMap<String, Timing>,
+    running: BTreeSet<String>,
+    slots: u32,
+    tally: Tally,
+    told: Instant,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Timing {
+    left: u64,
+    cpus: u32,
+    seconds: f64,
+    count: u32,
+    earlier: Option<f64>,
+}
+
+impl Progress {
+    /// A follower for a run with these slots. `earlier` gives mean seconds of a stage in earlier runs.
+    pub fn new(
+        output: Output,
+        slots: u32,
+        terms: &BTreeMap<String, Terms>,
+        earlier: impl Fn(&str) -> Option<f64>,
+    ) -> Progress {
+        let bar = (output.terminal && !output.quiet).then(|| {
+            let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(10));
+            let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}")
+                .expect("the template is valid")
+                .progress_chars("=> ");
+            bar.set_style(style);
+            bar
+        });
+        let timing = |(stage, terms): (&String, &Terms)| {
+            (stage.clone(), Timing { cpus: terms.cpus.max(1), earlier: earlier(stage), ..Timing::default() })
+        };
+        Progress {
+            output,
+            bar,
+            stages: terms.iter().map(timing).collect(),
+            running: BTreeSet::new(),
+            slots: slots.max(1),
+            tally: Tally::default(),
+            told: Instant::now(),
+        }
+    }
+
+    /// Takes a notice in.
+    pub fn notice(&mut self, notice: Notice) {
+        match notice {
+            Notice::Opened { members, .. } => {
+                for (stage, count) in members {
+                    self.stages.entry(stage).or_default().left = count;
+                }
+            }
+            Notice::Reused { members } => members.iter().for_each(|member| self.done(member, None)),
+            Notice::Started { member, .. } => {
+                self.running.insert(member);
+            }
+            Notice::Finished { member, attempt, again } => self.finished(&member, &attempt, again),
+            Notice::Tally(tally) => {
+                self.tally = tally;
+                self.draw();
+            }
+            Notice::Stopping => {
+                self.line("stopping: what runs is being ended; press Ctrl-C again to kill it");
+            }
+        }
+    }
+
+    /// Removes the redrawn line.
+    pub fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn finished(&mut self, member: &str, attempt: &Attempt, again: bool) {
+        self.running.remove(member);
+        if !again {
+            self.done(member, Some(attempt.usage.wall as f64 / 1e6));
+        }
+        if !attempt.outcome.succeeded() {
+            let more = if again { "; it is tried again" } else { "" };
+            self.line(&format!("{member}: {}{more}", attempt.outcome));
+        }
+    }
+
+    fn done(&mut self, member: &str, seconds: Option<f64>) {
+        let timing = self.stages.entry(words::stage_of(member).to_owned()).or_default();
+        timing.left = timing.left.saturating_sub(1);
+        if let Some(seconds) = seconds {
+            timing.seconds += seconds;
+            timing.count += 1;
+        }
+    }
+
+    fn line(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| self.output.say(text)),
+            None => self.output.say(text),
+        }
+    }
+
+    fn draw(&mut self) {
+        let tally = self.tally;
+        let done = tally.reused + tally.succeeded + tally.failed + tally.blocked;
+        let text = self.summary();
+        match &self.bar {
+            Some(bar) => {
+                bar.set_length(tally.members);
+                bar.set_position(done);
+                bar.set_message(text);
+            }
+            None if self.told.elapsed() >= PLAIN_INTERVAL => {
+                self.told = Instant::now();
+                self.output.say(format!("{done}/{} {text}", tally.members));
+            }
+            None => {}
+        }
+    }
+
+    fn summary(&self) -> String {
+        let tally = self.tally;
+        let mut parts = Vec::new();
+        for (count, word) in [
+            (tally.reused, "reused"),
+            (tally.failed, "failed"),
+            (tally.blocked, "not reachable"),
+            (tally.running, "running"),
+        ] {
+            if count > 0 {
+                parts.push(format!("{count} {word}"));
+            }
+        }
+        if let Some(first) = self.running.first() {
+            let more = if self.running.len() > 1 { ", …" } else { "" };
+            parts.push(format!("{first}{more}"));
+        }
+        if let Some(left) = self.time_left() {
+            parts.push(left);
+        }
+        parts.join(" · ")
+    }
+
+    fn time_left(&self) -> Option<String> {
+        let (mut total, mut sure) = (0.0, true);
+        for timing in self.stages.values().filter(|timing| timing.left > 0) {
+            let mean = if timing.count > 0 {
+                Some(timing.seconds / f64::from(timing.count))
+            } else {
+                timing.earlier
+            };
+            match mean {
+                Some(mean) => total += mean * timing.left as f64 * f64::from(timing.cpus.max(1)),
+                None => sure = false,
+            }
+        }
+        let seconds = total / f64::from(self.slots);
+        let about = if sure { "about" } else { "at least" };
+        (seconds >= 1.0).then(|| format!("{about} {} left", words::seconds(seconds)))
+    }
+}

@@ -1,0 +1,89 @@
+//! Deviations in words.
+
+use avow_audit::deviation::{Class, Deviation, What, When};
+use avow_audit::planned::Change;
+
+/// One deviation as one line.
+pub fn words(deviation: &Deviation) -> String {
+    let when = match deviation.when {
+        When::BeforeRegistration => ", before registration",
+        When::BeforeFirstAttempt => ", before the first attempt",
+        When::After => ", after the first attempt",
+        When::Unregistered => "",
+    };
+    format!("{}{when}: {}", deviation.class.word(), what(deviation))
+}
+
+fn what(deviation: &Deviation) -> String {
+    match &deviation.what {
+        What::Plan(change) => self::change(change),
+        What::OlderAttempts { stage, members } => {
+            format!("{} of `{stage}` made before the registration {}", listed(members), stand(members.len()))
+        }
+        What::Members { stage, fate, members } => {
+            let fate = match *fate {
+                "not-run" => "not run",
+                "blocked" => "not reachable, for an input was not made",
+                "unfinished" => "cancelled or lost",
+                other => other,
+            };
+            format!("{} of `{stage}` {fate}", listed(members))
+        }
+        What::FailedAttempts { stage, members } => {
+            let attempts: usize = members.values().sum();
+            let tries = if attempts == 1 { "attempt" } else { "attempts" };
+            format!("{attempts} {tries} at members of `{stage}` failed before one succeeded")
+        }
+        What::Outputs { member, output, artifacts, .. } => format!(
+            "{member} wrote {} different `{output}`; the first under the registration counts",
+            artifacts.len()
+        ),
+        What::Registrations { entries } => {
+            let names: Vec<String> = entries.iter().map(|entry| entry.short()).collect();
+            format!("registered on two sides of a fork: {}", names.join(", "))
+        }
+    }
+}
+
+fn stand(count: usize) -> &'static str {
+    if count == 1 { "stands" } else { "stand" }
+}
+
+fn listed(members: &[String]) -> String {
+    match members {
+        [one] => format!("1 member ({one})"),
+        [first, ..] => format!("{} members ({first}, …)", members.len()),
+        [] => "no member".to_owned(),
+    }
+}
+
+fn change(change: &Change) -> String {
+    let name = change.name.as_deref().map(|name| format!(" `{name}`")).unwrap_or_default();
+    let path = if change.path.is_empty() { String::new() } else { format!(", {}", change.path.join(".")) };
+    let subject = format!("{}{name}{path}", change.subject.word());
+    match (&change.old, &change.new) {
+        (Some(old), Some(new)) => format!("{subject}: {} → {}", short(old), short(new)),
+        (None, Some(_)) => format!("{subject} was added"),
+        (Some(_), None) => format!("{subject} was left out"),
+        (None, None) => subject,
+    }
+}
+
+fn short(value: &serde_json::Value) -> String {
+    let text = match value {
+        serde_json::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let hex = |t: &str| t.len() == 64 && t.chars().all(|c| c.is_ascii_hexdigit());
+    match text.strip_prefix("blob:").or(text.strip_prefix("tree:")).unwrap_or(&text) {
+        digest if hex(digest) => format!("{}…", &digest[..8]),
+        _ if text.chars().count() > 60 => text.chars().take(57).collect::<String>() + "…",
+        _ => text,
+    }
+}
+
+/// Whether a deviation is one that `--check` answers with its own exit code: anything but words, additions and
+/// what the verdicts already say by themselves.
+pub fn counts(deviation: &Deviation) -> bool {
+    !matches!(deviation.class, Class::Addition | Class::Clarification | Class::Incident)
+}

@@ -1,0 +1,366 @@
+//! Verdicts in words: one line a claim, and everything behind one.
+
+use avow_audit::judge::{Culprit, DecidedBy, Interval, Piece, Qualifier, Reason, Verdict};
+use avow_audit::{Report, Standing, Word};
+use avow_model::claim::{Correction, Tier};
+use avow_model::plan::Plan;
+use avow_model::value::Value;
+
+use crate::output::Output;
+use crate::words::{columns, deviation, number};
+
+/// The most members of one claim that are listed one by one in the short form.
+const LISTED: usize = 24;
+
+/// The verdicts of a report, a line a claim (or a line a family member), exploratory ones apart.
+pub fn lines(plan: &Plan, report: &Report, output: &Output) -> String {
+    let mut out = String::new();
+    for tier in [Tier::Primary, Tier::Secondary, Tier::Descriptive, Tier::Exploratory] {
+        let of_tier: Vec<&Verdict> = report.verdicts.iter().filter(|v| v.tier == tier).collect();
+        if !of_tier.is_empty() {
+            out.push_str(&format!("{} claims\n", capital(tier.word())));
+            out.push_str(&claims(plan, &of_tier, output));
+        }
+    }
+    out.push_str(&standing(report));
+    out
+}
+
+fn claims(plan: &Plan, verdicts: &[&Verdict], output: &Output) -> String {
+    let mut rows = Vec::new();
+    let mut notes = Vec::new();
+    let mut names: Vec<&str> = Vec::new();
+    for verdict in verdicts {
+        if names.last() != Some(&verdict.claim.as_str()) {
+            names.push(&verdict.claim);
+        }
+    }
+    for name in names {
+        let members: Vec<&&Verdict> = verdicts.iter().filter(|v| v.claim == name).collect();
+        if members.len() > LISTED {
+            rows.push(tally(name, &members));
+        } else {
+            rows.extend(members.iter().map(|verdict| row(verdict)));
+        }
+        notes.push(note(plan, name, &members));
+    }
+    let table = columns(&rows);
+    let mut lines = table.lines();
+    let mut out = String::new();
+    let mut index = 0;
+    for (note, count) in notes {
+        for _ in 0..count {
+            if let Some(line) = lines.next() {
+                out.push_str(&format!("  {}\n", painted(line, verdicts.get(index).and_then(|v| v.word), output)));
+                index += 1;
+            }
+        }
+        out.push_str(&note);
+    }
+    out
+}
+
+fn painted(line: &str, word: Option<Word>, output: &Output) -> String {
+    let Some(word) = word else { return line.to_owned() };
+    let spelled = capital(word.word());
+    let colour = match word {
+        Word::Supported => 32,
+        Word::Refuted | Word::Reversed => 31,
+        Word::Inconclusive | Word::Void => 33,
+    };
+    match line.strip_prefix(&spelled) {
+        Some(rest) => format!("{}{rest}", output.coloured(&spelled, colour)),
+        None => line.to_owned(),
+    }
+}
+
+fn row(verdict: &Verdict) -> Vec<String> {
+    vec![
+        verdict.word.map_or_else(|| "Estimate".to_owned(), |word| capital(word.word())),
+        format!("{}{}", verdict.claim, at(&verdict.member)),
+        figures(verdict),
+        verdict.q_corrected.map(|q| format!("q {}", number(q))).unwrap_or_default(),
+        format!("n {}/{}", verdict.units.used, verdict.units.planned),
+        why(verdict),
+    ]
+}
+
+fn tally(name: &str, members: &[&&Verdict]) -> Vec<String> {
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for member in members {
+        let word = member.word.map_or("estimate", Word::word);
+        match counts.iter_mut().find(|(w, _)| w == word) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((word.to_owned(), 1)),
+        }
+    }
+    let text: Vec<String> = counts.iter().map(|(word, count)| format!("{count} {word}")).collect();
+    vec!["(several)".to_owned(), name.to_owned(), text.join(", ")]
+}
+
+fn note(plan: &Plan, name: &str, members: &[&&Verdict]) -> (String, usize) {
+    let lines = if members.len() > LISTED { 1 } else { members.len() };
+    let mut text = String::new();
+    if let Some(says) = plan.claim(name).and_then(|claim| claim.says.as_deref()) {
+        text.push_str(&format!("      {}\n", says.trim()));
+    }
+    let mut told: Vec<&str> = Vec::new();
+    for member in members {
+        for line in [&member.means, &member.silent_on].into_iter().flatten() {
+            if !told.contains(&line.as_str()) {
+                told.push(line);
+            }
+        }
+    }
+    for line in told {
+        text.push_str(&format!("      ({})\n", line.trim()));
+    }
+    (text, lines)
+}
+
+/// `0.0245 [0.006, 0.045] 95 %`
+fn figures(verdict: &Verdict) -> String {
+    let estimate = verdict.estimate.map(number).unwrap_or_default();
+    match verdict.interval {
+        Some(interval) => format!("{estimate} {}", span(interval)),
+        None => estimate,
+    }
+}
+
+fn span(interval: Interval) -> String {
+    let level = number((interval.level * 1e4).round() / 1e2);
+    format!("[{}, {}] {level} %", number(interval.low), number(interval.high))
+}
+
+/// The shortest true reason for the word.
+fn why(verdict: &Verdict) -> String {
+    let mut parts = Vec::new();
+    if let Some(reason) = &verdict.reason {
+        parts.push(reason_words(reason));
+    }
+    if let Some(culprit) = verdict.refuted_by.first() {
+        let more = match verdict.refuted_by.len() {
+            1 => String::new(),
+            n => format!(" and {} more", n - 1),
+        };
+        parts.push(format!("{}{more}", culprit_words(culprit)));
+    }
+    if verdict.decided_by == DecidedBy::Estimate {
+        parts.push("by the estimate, no inference".to_owned());
+    }
+    if verdict.decided_by == DecidedBy::Position {
+        parts.push("no variation, by position".to_owned());
+    }
+    parts.extend(verdict.qualifiers.iter().filter(|q| is_short(q)).map(qualifier));
+    parts.join("; ")
+}
+
+fn is_short(qualifier: &Qualifier) -> bool {
+    !matches!(qualifier, Qualifier::TheseUnits { .. } | Qualifier::EquivalenceAtFewUnits { .. })
+}
+
+fn culprit_words(culprit: &Culprit) -> String {
+    let place: Vec<String> = culprit.at.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    let place = if place.is_empty() { String::new() } else { format!("at {}: ", place.join(", ")) };
+    match (culprit.found, culprit.expected, culprit.margin) {
+        (Some(found), Some(expected), Some(margin)) => {
+            format!("{place}{} against {} ± {}", number(found), number(expected), number(margin))
+        }
+        (Some(found), Some(expected), None) => format!("{place}{} against {}", number(found), number(expected)),
+        (Some(found), None, _) => format!("{place}{}", number(found)),
+        _ => format!("{place}differs"),
+    }
+}
+
+/// A reason code with what it means.
+pub fn reason_words(reason: &Reason) -> String {
+    let meaning = match reason.word() {
+        "crosses-bound" => "the interval contains the bound",
+        "n-below-reach" => "so few units cannot decide it",
+        "no-variation" => "all units are equal, and too few for that to decide",
+        "correction" => "decided alone, not after correction in its family",
+        "void-part" => "a part of it is void and could decide it",
+        "missing-units" => "planned units are missing",
+        "non-finite" => "a value is not finite",
+        "below-minimum-n" => "the method needs more units",
+        "no-units" => "nothing was measured",
+        "requires-unmet" => "a claim it requires is not supported",
+        "not-measured" => "nothing measures it",
+        "domain" => "a value lies outside the rule's domain",
+        "unpaired" => "units do not pair",
+        "undefined" => "the statistic is undefined",
+        "damaged-evidence" => "evidence is damaged",
+        "unreadable" => "a measurement file cannot be read",
+        "not-deterministic" => "registered as deterministic, and it varies",
+        "leftover-dimension" => "a dimension is left over; name it under `per`, `where` or `reduce`",
+        _ => "",
+    };
+    let detail = reason.detail().map(|detail| format!(" ({detail})")).unwrap_or_default();
+    match meaning {
+        "" => format!("{}{detail}", reason.word()),
+        meaning => format!("{}: {meaning}{detail}", reason.word()),
+    }
+}
+
+fn qualifier(qualifier: &Qualifier) -> String {
+    match qualifier {
+        Qualifier::SmallestNotShown { smallest } => format!("not shown to reach {}", number(*smallest)),
+        Qualifier::BelowSmallest { smallest } => format!("but below {}", number(*smallest)),
+        Qualifier::IntervalContainsBound { step, of } => {
+            format!("Holm, step {step} of {of}; its simultaneous interval still contains the bound")
+        }
+        Qualifier::CloseToLevel { error } => format!("close to the level, ± {}", number(*error)),
+        Qualifier::Curvature { t, p } => format!("curvature check: t {}, p {}", number(*t), number(*p)),
+        Qualifier::EquivalenceAtFewUnits { units } => {
+            format!("with {units} units a skewed or failing unit can mislead an equivalence")
+        }
+        Qualifier::TheseUnits { units, share } => {
+            format!("about these {units} units; at least {} of future units would pass", number(*share))
+        }
+        Qualifier::Compared { values, unequal, largest } => {
+            let largest = largest.map(|x| format!(", largest difference {}", number(x))).unwrap_or_default();
+            format!("{values} compared, {unequal} unequal{largest}")
+        }
+    }
+}
+
+/// What the verdicts rest on: registration, deviations.
+fn standing(report: &Report) -> String {
+    let mut out = match (report.standing, &report.registration) {
+        (Standing::Confirmatory, Some(registration)) => format!(
+            "Confirmatory: the plan is the one registered as {} (the order of events is the author's word; \
+             no outside witness).\n",
+            registration.leaf.short()
+        ),
+        (_, Some(registration)) => format!(
+            "Exploratory: the plan is not the one registered as {}; see the deviations.\n",
+            registration.leaf.short()
+        ),
+        (_, None) => "Exploratory: nothing was registered before. `avow register` freezes a plan.\n".to_owned(),
+    };
+    for (index, one) in report.deviations.iter().enumerate() {
+        out.push_str(&format!("  deviation {}: {}\n", index + 1, deviation::words(one)));
+    }
+    out
+}
+
+/// Everything behind one claim.
+pub fn explained(plan: &Plan, report: &Report, claim: &str) -> Option<String> {
+    let members: Vec<&Verdict> = report.verdicts.iter().filter(|v| v.claim == claim).collect();
+    let declared = plan.claim(claim)?;
+    let mut out = format!("{claim}\n");
+    if let Some(says) = &declared.says {
+        out.push_str(&format!("  says         {}\n", says.trim()));
+    }
+    for verdict in members {
+        out.push_str(&one(verdict, report));
+    }
+    out.push_str(&standing(report));
+    Some(out)
+}
+
+fn one(verdict: &Verdict, report: &Report) -> String {
+    let mut rows: Vec<(&str, String)> = Vec::new();
+    let word = verdict.word.map_or_else(|| "no verdict in this tier".to_owned(), |w| capital(w.word()));
+    rows.push(("verdict", format!("{word}{}", at(&verdict.member))));
+    if let Some(reason) = &verdict.reason {
+        rows.push(("reason", reason_words(reason)));
+    }
+    rows.push(("rule", verdict.rule.to_owned()));
+    if let Some(estimate) = verdict.estimate {
+        rows.push(("estimate", number(estimate)));
+    }
+    for (name, interval) in [
+        ("interval", verdict.interval),
+        ("refuting", verdict.refuting_interval),
+        ("alone", verdict.marginal_interval),
+    ] {
+        if let Some(interval) = interval {
+            rows.push((name, span(interval)));
+        }
+    }
+    if let Some(method) = verdict.method {
+        rows.push(("method", method.to_owned()));
+    }
+    if let Some(p) = verdict.p {
+        rows.push(("p", format!("{} for, {} against", number(p.support), number(p.refute))));
+    }
+    if let (Some(q), Some(corrected)) = (verdict.q, verdict.q_corrected) {
+        rows.push(("q", format!("{}, corrected {} (α {})", number(q), number(corrected), verdict.alpha)));
+    }
+    rows.push(("family", family(verdict)));
+    if let Some(smallest) = verdict.smallest_q {
+        rows.push(("reach", format!("smallest possible q {}", number(smallest))));
+    }
+    rows.push(("units", units(verdict)));
+    if let Some(draws) = &verdict.monte_carlo {
+        rows.push(("draws", format!("{} random, error ± {}", draws.draws, number(draws.error))));
+    }
+    rows.extend(verdict.qualifiers.iter().map(|q| ("note", qualifier(q))));
+    rows.extend(verdict.refuted_by.iter().map(|culprit| ("refuted by", culprit_words(culprit))));
+    rows.extend(verdict.parts.iter().map(|part| ("part", piece(part))));
+    let indices = verdict.deviations.iter();
+    rows.extend(indices.filter_map(|i| Some(("deviation", deviation::words(report.deviations.get(*i)?)))));
+    rows.push(("evidence", evidence(verdict)));
+    rows.into_iter().map(|(name, text)| format!("  {name:<12} {text}\n")).collect::<String>() + "\n"
+}
+
+fn family(verdict: &Verdict) -> String {
+    let family = &verdict.family;
+    let correction = match family.correct {
+        Correction::Holm => "Holm",
+        Correction::Bonferroni => "Bonferroni",
+        Correction::None => "not corrected",
+    };
+    let step = family.step_level.map(|l| format!(", step {} at level {}", family.step, number(l)));
+    let members = if family.members == 1 { "member" } else { "members" };
+    format!("{} ({correction}, {} {members}{})", family.name, family.members, step.unwrap_or_default())
+}
+
+fn units(verdict: &Verdict) -> String {
+    let units = &verdict.units;
+    let arms: Vec<String> = units
+        .arms
+        .iter()
+        .enumerate()
+        .filter(|(_, arm)| arm.missing + arm.non_finite > 0)
+        .map(|(i, arm)| format!("arm {}: {} missing, {} not finite", i + 1, arm.missing, arm.non_finite))
+        .collect();
+    let missing = if arms.is_empty() { String::new() } else { format!(" ({})", arms.join("; ")) };
+    format!("{} used of {} planned{missing}", units.used, units.planned)
+}
+
+fn piece(piece: &Piece) -> String {
+    let place = if piece.at.is_empty() { piece.rule.to_owned() } else { at(&piece.at) };
+    let estimate = piece.estimate.map(|e| format!(" {}", number(e))).unwrap_or_default();
+    let interval = piece.interval.map(|i| format!(" {}", span(i))).unwrap_or_default();
+    let expected = match (piece.expected, piece.margin) {
+        (Some(expected), Some(margin)) => format!(" against {} ± {}", number(expected), number(margin)),
+        _ => String::new(),
+    };
+    let reason = piece.reason.as_ref().map(|r| format!(" ({})", r.word())).unwrap_or_default();
+    format!("{} {place}{estimate}{interval}{expected}{reason}", capital(piece.word.word()))
+}
+
+fn evidence(verdict: &Verdict) -> String {
+    let mut artifacts: Vec<String> = verdict.evidence.iter().map(|origin| origin.artifact.short()).collect();
+    artifacts.sort();
+    artifacts.dedup();
+    let shown: Vec<&str> = artifacts.iter().take(6).map(String::as_str).collect();
+    let more = if artifacts.len() > 6 { format!(" and {} more", artifacts.len() - 6) } else { String::new() };
+    format!("{} files: {}{more}", artifacts.len(), shown.join(" "))
+}
+
+fn at(pairs: &[(String, Value)]) -> String {
+    if pairs.is_empty() {
+        return String::new();
+    }
+    let text: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    format!("[{}]", text.join(","))
+}
+
+/// With a capital letter.
+pub fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map(|first| first.to_uppercase().collect::<String>() + letters.as_str()).unwrap_or_default()
+}

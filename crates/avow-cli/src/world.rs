@@ -1,0 +1,191 @@
+//! The world as a spec sees it: the project's files, and the programs on `PATH`.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use avow_model::digest::{Artifact, BlobDigest, TreeDigest};
+use avow_spec::{Found, World};
+use avow_store::{BlobStore, Ingest, IngestError, Intake, StampCache};
+
+use crate::context::Spec;
+
+/// The largest text file that is read for code closures and lock files, in bytes.
+const TEXT_LIMIT: u64 = 4 << 20;
+
+/// How deeply to look.
+#[derive(Clone, Copy)]
+pub enum Depth<'a> {
+    /// Existence only; digests are zeros.
+    Look,
+    /// Content, nothing stored.
+    Hash {
+        /// A store, for its file access.
+        blobs: &'a dyn BlobStore,
+        /// Remembered digests.
+        stamps: &'a dyn StampCache,
+    },
+    /// Content, stored.
+    Store {
+        /// The store.
+        blobs: &'a dyn BlobStore,
+        /// Remembered digests.
+        stamps: &'a dyn StampCache,
+    },
+}
+
+/// A project's files at some depth.
+pub struct ProjectWorld<'a> {
+    root: PathBuf,
+    beside: String,
+    depth: Depth<'a>,
+    programs: RefCell<HashMap<String, Option<BlobDigest>>>,
+}
+
+impl<'a> ProjectWorld<'a> {
+    /// The world of a spec.
+    pub fn new(spec: &Spec, depth: Depth<'a>) -> ProjectWorld<'a> {
+        ProjectWorld {
+            root: spec.project.root().to_owned(),
+            beside: spec.folder.clone(),
+            depth,
+            programs: RefCell::default(),
+        }
+    }
+
+    fn file(&self, path: &Path) -> Result<BlobDigest, IngestError> {
+        match self.depth {
+            Depth::Look => Ok(BlobDigest::from_bytes([0; 32])),
+            Depth::Hash { blobs, stamps } => Ok(Ingest::new(blobs, stamps).hash_file(path)?.digest),
+            Depth::Store { blobs, stamps } => {
+                Ok(Ingest::new(blobs, stamps).store_file(path, Intake::Copy)?.digest)
+            }
+        }
+    }
+
+    /// The identity of a program: the bytes of the file that is started. A Python found through a launcher
+    /// script (a version manager's shim) is asked which interpreter it stands for.
+    fn identify(&self, word: &str) -> Option<BlobDigest> {
+        let path = on_path(word)?;
+        let (blobs, stamps) = match self.depth {
+            Depth::Look => return Some(BlobDigest::from_bytes([0; 32])),
+            Depth::Hash { blobs, stamps } | Depth::Store { blobs, stamps } => (blobs, stamps),
+        };
+        let real = if is_python(word) && is_script(&path) { interpreter(&path).unwrap_or(path) } else { path };
+        match Ingest::new(blobs, stamps).hash_file(&real) {
+            Ok(file) => Some(file.digest),
+            Err(error) => {
+                tracing::warn!(program = %real.display(), %error, "a program cannot be read");
+                None
+            }
+        }
+    }
+}
+
+impl World for ProjectWorld<'_> {
+    fn look(&self, path: &str) -> Option<Found> {
+        let metadata = self.root.join(path).metadata().ok()?;
+        let executable = metadata.is_file() && metadata.permissions().mode() & 0o100 != 0;
+        Some(Found { folder: metadata.is_dir(), executable })
+    }
+
+    fn text(&self, path: &str) -> Option<String> {
+        let path = self.root.join(path);
+        let metadata = path.metadata().ok()?;
+        (metadata.is_file() && metadata.len() <= TEXT_LIMIT).then(|| std::fs::read_to_string(path).ok())?
+    }
+
+    fn program(&self, word: &str) -> Option<BlobDigest> {
+        if let Some(known) = self.programs.borrow().get(word) {
+            return *known;
+        }
+        let found = self.identify(word);
+        self.programs.borrow_mut().insert(word.to_owned(), found);
+        found
+    }
+
+    fn artifact(&self, path: &str) -> Result<Artifact, String> {
+        let full = self.root.join(path);
+        let folder = full.metadata().map_err(|error| error.to_string())?.is_dir();
+        let said = |error: IngestError| chain(&error);
+        match (self.depth, folder) {
+            (Depth::Look, true) => Ok(Artifact::Tree(TreeDigest::from_bytes([0; 32]))),
+            (_, false) => self.file(&full).map(Artifact::Blob).map_err(said),
+            (Depth::Hash { blobs, stamps }, true) => {
+                Ok(Ingest::new(blobs, stamps).hash_folder(&full).map_err(said)?.artifact())
+            }
+            (Depth::Store { blobs, stamps }, true) => {
+                Ok(Ingest::new(blobs, stamps).store_folder(&full, Intake::Copy).map_err(said)?.artifact())
+            }
+        }
+    }
+
+    fn code(&self, paths: &[String]) -> Result<TreeDigest, String> {
+        let folder = match self.depth {
+            Depth::Look => return Ok(TreeDigest::from_bytes([0; 32])),
+            Depth::Hash { blobs, stamps } => Ingest::new(blobs, stamps).code_tree(&self.root, paths),
+            Depth::Store { blobs, stamps } => Ingest::new(blobs, stamps).store_code(&self.root, paths),
+        };
+        folder.map(|folder| folder.digest).map_err(|error| chain(&error))
+    }
+
+    fn beside(&self) -> String {
+        self.beside.clone()
+    }
+
+    fn names(&self, folder: &str) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(self.root.join(folder)) else { return Vec::new() };
+        let mut names: Vec<String> =
+            entries.flatten().filter_map(|e| e.file_name().into_string().ok()).take(1000).collect();
+        names.sort();
+        names
+    }
+}
+
+/// An error and its sources in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        text = format!("{text}: {inner}");
+        source = inner.source();
+    }
+    text
+}
+
+/// The first executable file of this name on `PATH`, or the path itself where it has a slash.
+fn on_path(word: &str) -> Option<PathBuf> {
+    let runs = |path: &Path| {
+        path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+    };
+    if word.contains('/') {
+        let path = PathBuf::from(word);
+        return (path.is_absolute() && runs(&path)).then_some(path);
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(word)).find(|candidate| runs(candidate))
+}
+
+fn is_python(word: &str) -> bool {
+    let name = word.rsplit('/').next().unwrap_or(word);
+    name.strip_prefix("python").is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
+}
+
+fn is_script(path: &Path) -> bool {
+    use std::io::Read;
+    let mut start = [0; 2];
+    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && &start == b"#!"
+}
+
+fn interpreter(shim: &Path) -> Option<PathBuf> {
+    let asked = Command::new(shim)
+        .args(["-I", "-S", "-c", "import os, sys; print(os.path.realpath(sys.executable))"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    let path = PathBuf::from(String::from_utf8(asked.stdout).ok()?.trim());
+    (asked.status.success() && path.is_file()).then_some(path)
+}

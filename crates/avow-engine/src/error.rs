@@ -1,0 +1,44 @@
+//! Our own faults, and those of the machine under us. A failing stage is none of them.
+
+use avow_exec::ExecError;
+use avow_model::ledger::LedgerError;
+use avow_planner::{GraphError, TooLarge};
+use avow_store::StoreError;
+use avow_store::lock::LockError;
+
+/// Why a run or a registration could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The store.
+    #[error("the store failed")]
+    Store(#[from] StoreError),
+    /// The run lock.
+    #[error("this project cannot be run in now")]
+    Lock(#[from] LockError),
+    /// The executor.
+    #[error("the executor failed")]
+    Exec(#[from] ExecError),
+    /// The ledger.
+    #[error("the registration ledger cannot take a line")]
+    Ledger(#[from] LedgerError),
+    /// The plan's graph.
+    #[error("the plan cannot be carried out")]
+    Graph(#[from] GraphError),
+    /// A stage asks for more than there is.
+    #[error("the stage `{stage}` cannot run here")]
+    TooLarge {
+        /// The stage.
+        stage: String,
+        /// What it asks for.
+        source: TooLarge,
+    },
+    /// The operating system gave no random bytes.
+    #[error("no random bytes could be had")]
+    Random(#[source] std::io::Error),
+    /// The plan is registered already.
+    #[error("this plan is registered already")]
+    AlreadyRegistered,
+    /// A part of the engine panicked.
+    #[error("a task of the engine panicked: {0}")]
+    Panic(String),
+}

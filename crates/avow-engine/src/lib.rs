@@ -1,0 +1,29 @@
+//! The loop that joins planner, store and executor, and the journal it keeps.
+//!
+//! [`Session`] holds what one process needs to act in a project: the run lock, the blobs, the index. Opening
+//! one also puts the past in order: journals whose runner died are closed, their attempts recorded as lost,
+//! their surviving processes ended. [`run()`] then carries a plan out. Its loop has no condition about stages:
+//! it appends what happened to the journal, tells the planner, and dispatches what the planner answers.
+//!
+//! The order of durability is always blobs, journal line, index. What arrives together is made durable
+//! together, so that the cost per stage stays far below one disk flush.
+//!
+//! [`register()`] freezes a plan in the ledger. Nothing here judges a claim or prints a word.
+
+mod clock;
+mod error;
+mod lookup;
+mod notice;
+mod recover;
+mod register;
+mod run;
+mod session;
+
+pub use clock::{now, random_hex};
+pub use error::EngineError;
+pub use lookup::Lookup;
+pub use notice::{Notice, Report};
+pub use recover::Recovered;
+pub use register::{Registered, Registration, current_registration, ledger_of, record_exposure, register};
+pub use run::{Options, run};
+pub use session::Session;

@@ -1,0 +1,122 @@
+//! Whether an earlier attempt can stand for a member now.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+
+use avow_model::attempt::Attempt;
+use avow_model::digest::{ActionDigest, Artifact, BlobDigest, TreeDigest};
+use avow_model::plan::{Keep, Reuse, Stage};
+use avow_model::tree::{Entry, Tree};
+use avow_planner::{Found, Miss};
+use avow_store::blob::read_record;
+use avow_store::{BlobStore, RecordStore, StoreError};
+
+/// What a look-up depends on besides the action.
+pub struct Lookup<'a> {
+    /// The index.
+    pub records: &'a dyn RecordStore,
+    /// The blobs.
+    pub blobs: &'a dyn BlobStore,
+    /// This host's name, for `reuse: same-host`.
+    pub host: &'a str,
+    /// Runs whose volatile attempts still count: this one, and the unfinished one it goes on with.
+    pub runs: &'a [String],
+    /// Whether an attempt was made under the registration in force; such an attempt is preferred.
+    pub registered: &'a dyn Fn(&Attempt) -> bool,
+}
+
+impl Lookup<'_> {
+    /// The first success that may stand for a member of this stage, made under the registration if there is
+    /// one; else why there is none.
+    pub fn find(&self, stage: &Stage, action: ActionDigest) -> Result<Found, StoreError> {
+        let mut successes = Vec::new();
+        let mut last_failure = None;
+        for digest in self.records.trace(action)? {
+            let Some(recorded) = self.records.attempt(digest)? else { continue };
+            if recorded.attempt.outcome.succeeded() {
+                successes.push((digest, recorded.attempt));
+            } else {
+                last_failure = Some(recorded.attempt.outcome);
+            }
+        }
+        if successes.is_empty() {
+            return Ok(Found::Miss(match last_failure {
+                Some(last) => Miss::OnlyFailures { last },
+                None => Miss::NeverRun,
+            }));
+        }
+        successes.sort_by_key(|(_, attempt)| !(self.registered)(attempt));
+        let mut miss = Miss::NeverRun;
+        for (digest, attempt) in successes {
+            match self.obstacle(stage, &attempt)? {
+                Some(obstacle) => miss = obstacle,
+                None => {
+                    let outputs = attempt.outputs.iter().map(|(n, p)| (n.clone(), p.artifact)).collect();
+                    return Ok(Found::Hit { attempt: digest, outputs });
+                }
+            }
+        }
+        Ok(Found::Miss(miss))
+    }
+
+    fn obstacle(&self, stage: &Stage, attempt: &Attempt) -> Result<Option<Miss>, StoreError> {
+        match stage.reuse {
+            Reuse::Never if !self.runs.contains(&attempt.run) => return Ok(Some(Miss::Volatile)),
+            Reuse::SameHost if attempt.host.name != self.host => {
+                return Ok(Some(Miss::OtherHost { host: attempt.host.name.clone() }));
+            }
+            _ => {}
+        }
+        let kept = stage.outputs.iter().filter(|(_, output)| output.keep == Keep::Content);
+        for (name, _) in kept {
+            let Some(produced) = attempt.outputs.get(name) else { continue };
+            if let Some(blob) = missing(self.blobs, produced.artifact)? {
+                return Ok(Some(Miss::BlobMissing { blob }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The first blob of an artifact that is not there or does not verify. A damaged blob is moved aside, so that
+/// it can be made again.
+pub(crate) fn missing(blobs: &dyn BlobStore, artifact: Artifact) -> Result<Option<BlobDigest>, StoreError> {
+    let mut seen = BTreeSet::new();
+    let mut pending = vec![artifact];
+    while let Some(next) = pending.pop() {
+        if !seen.insert(next) {
+            continue;
+        }
+        if !present(blobs, next.blob())? {
+            return Ok(Some(next.blob()));
+        }
+        if let Artifact::Tree(digest) = next {
+            pending.extend(entries(blobs, digest)?);
+        }
+    }
+    Ok(None)
+}
+
+fn entries(blobs: &dyn BlobStore, digest: TreeDigest) -> Result<Vec<Artifact>, StoreError> {
+    let tree: Tree = read_record(blobs, digest)?;
+    let artifacts: BTreeMap<_, _> = tree.entries;
+    Ok(artifacts
+        .into_values()
+        .filter_map(|entry| match entry {
+            Entry::File { digest, .. } => Some(Artifact::Blob(digest)),
+            Entry::Tree { digest } => Some(Artifact::Tree(digest)),
+            Entry::Link { .. } | Entry::Empty => None,
+        })
+        .collect())
+}
+
+fn present(blobs: &dyn BlobStore, digest: BlobDigest) -> Result<bool, StoreError> {
+    match blobs.contains(digest) {
+        Err(StoreError::Corrupt { .. }) => {
+            let aside = blobs.quarantine(digest)?;
+            tracing::warn!(%digest, ?aside, "a damaged blob was moved aside");
+            Ok(false)
+        }
+        other => other,
+    }
+}

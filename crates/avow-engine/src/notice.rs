@@ -1,0 +1,61 @@
+//! What the engine tells whoever watches, and what it reports at the end.
+
+use std::collections::BTreeMap;
+
+use avow_model::attempt::{Attempt, Outcome, Timestamp};
+use avow_model::journal::Closing;
+use avow_planner::Tally;
+
+/// Something that happened, for a progress line.
+#[derive(Clone, Debug)]
+pub enum Notice {
+    /// The run has a name and a journal.
+    Opened {
+        /// The run.
+        run: String,
+        /// How many members it is about, by stage.
+        members: BTreeMap<String, u64>,
+    },
+    /// Some members were reused.
+    Reused {
+        /// Their labels.
+        members: Vec<String>,
+    },
+    /// A member was started.
+    Started {
+        /// Its label.
+        member: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// A member's attempt ended.
+    Finished {
+        /// Its label.
+        member: String,
+        /// The record.
+        attempt: Box<Attempt>,
+        /// Whether it will be tried again.
+        again: bool,
+    },
+    /// How many members are in which state now.
+    Tally(Tally),
+    /// The run was told to stop.
+    Stopping,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The run.
+    pub run: String,
+    /// How.
+    pub closing: Closing,
+    /// Members by state.
+    pub tally: Tally,
+    /// Members whose last attempt failed, with that outcome.
+    pub failures: Vec<(String, Outcome)>,
+    /// Wall time in milliseconds.
+    pub wall: i64,
+    /// CPU time of all attempts in microseconds.
+    pub cpu: u64,
+}

@@ -1,0 +1,427 @@
+//! One run: receive an event, write it down, tell the planner, dispatch what comes back.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use avow_exec::{Cancel, Execution, ExecError, Executor, Watch};
+use avow_model::action::Action;
+use avow_model::attempt::{Attempt, AttemptId, Outcome, Timestamp};
+use avow_model::canonical::Record;
+use avow_model::digest::{ActionDigest, Artifact, RegistrationDigest};
+use avow_model::expand::{self, Member};
+use avow_model::journal::{Closing, Event as JournalEvent, Hit, Opened};
+use avow_model::plan::{Plan, Reuse, Terms};
+use avow_planner::{Command, Event, Found, Planner, Settings};
+use avow_store::journal::journals;
+use avow_store::{BlobStore, JournalWriter, LedgerFile, RecordStore, Recorded};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::clock::{attempt_id, now, random_hex, run_name};
+use crate::error::EngineError;
+use crate::lookup::Lookup;
+use crate::notice::{Notice, Report};
+use crate::register::{self, Registration, current_registration, ledger_of};
+use crate::session::Session;
+
+/// How often the ledger notes how far a long run's journal has come, in milliseconds.
+const HEAD_INTERVAL: i64 = 10 * 60 * 1000;
+
+/// What a run needs besides the plan.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How the planner is set.
+    pub settings: Settings,
+    /// The spec's path in the project, for people.
+    pub spec: String,
+    /// This program's version, for people.
+    pub tool: String,
+    /// This host's name.
+    pub host: String,
+}
+
+/// Carries a plan out. Everything that happens is journalled before it is believed; `notify` hears about it.
+pub async fn run<E: Executor + 'static>(
+    session: &Session,
+    plan: Arc<Plan>,
+    options: Options,
+    executor: Arc<E>,
+    cancel: Cancel,
+    notify: &mut (dyn FnMut(Notice) + Send),
+) -> Result<Report, EngineError> {
+    let planner = Planner::new(Arc::clone(&plan), options.settings.clone())?;
+    if let Some((stage, source)) = planner.too_large() {
+        return Err(EngineError::TooLarge { stage: stage.to_owned(), source });
+    }
+    let mut engine = Engine::open(session, plan, planner, options, executor, cancel, notify)?;
+    engine.drive().await?;
+    engine.close()
+}
+
+struct Finished {
+    member: Member,
+    id: AttemptId,
+    digest: ActionDigest,
+    number: u32,
+    terms: Terms,
+    execution: Result<Execution, ExecError>,
+}
+
+struct Engine<'s, E> {
+    session: &'s Session,
+    plan: Arc<Plan>,
+    planner: Planner,
+    options: Options,
+    executor: Arc<E>,
+    cancel: Cancel,
+    notify: &'s mut (dyn FnMut(Notice) + Send),
+    journal: JournalWriter,
+    ledger_file: LedgerFile,
+    registration: Option<Registration>,
+    heads: Vec<RegistrationDigest>,
+    announced: bool,
+    last_head: Timestamp,
+    runs: Vec<String>,
+    tasks: JoinSet<Finished>,
+    spawned: (mpsc::UnboundedSender<Spawn>, mpsc::UnboundedReceiver<Spawn>),
+    failures: BTreeMap<String, Outcome>,
+    began: Timestamp,
+    cpu: u64,
+}
+
+struct Spawn {
+    id: AttemptId,
+    pid: i32,
+    start_ticks: u64,
+}
+
+impl<'s, E: Executor + 'static> Engine<'s, E> {
+    fn open(
+        session: &'s Session,
+        plan: Arc<Plan>,
+        planner: Planner,
+        options: Options,
+        executor: Arc<E>,
+        cancel: Cancel,
+        notify: &'s mut (dyn FnMut(Notice) + Send),
+    ) -> Result<Self, EngineError> {
+        let (ledger_file, ledger) = ledger_of(&session.project, &plan.experiment)?;
+        let registration = current_registration(&ledger);
+        let digest = plan.digest();
+        let began = now();
+        let unfinished = unfinished(session, &plan)?;
+        let run = run_name(began)?;
+        session.blobs.put(&plan.to_bytes())?;
+        session.blobs.sync()?;
+        let opened = Opened {
+            version: 1,
+            run: run.clone(),
+            nonce: random_hex(32)?,
+            experiment: plan.experiment.clone(),
+            plan: digest,
+            members: planner.tally().members,
+            confirmatory: registration.as_ref().is_some_and(|r| r.plan == digest),
+            ledger_heads: ledger.heads(),
+            continues: unfinished.first().cloned(),
+            spec: options.spec.clone(),
+            tool: options.tool.clone(),
+        };
+        let journal = JournalWriter::create(&session.project, began, opened)?;
+        notify(Notice::Opened { run: run.clone(), members: planner.members_by_stage() });
+        Ok(Engine {
+            session,
+            plan,
+            planner,
+            options,
+            executor,
+            cancel,
+            notify,
+            journal,
+            ledger_file,
+            registration,
+            heads: ledger.heads(),
+            announced: false,
+            last_head: began,
+            runs: std::iter::once(run).chain(unfinished).collect(),
+            tasks: JoinSet::new(),
+            spawned: mpsc::unbounded_channel(),
+            failures: BTreeMap::new(),
+            began,
+            cpu: 0,
+        })
+    }
+
+    async fn drive(&mut self) -> Result<(), EngineError> {
+        let commands = self.planner.owed();
+        self.dispatch(commands)?;
+        let mut stopping = false;
+        while !(self.planner.is_done() && self.tasks.is_empty()) {
+            let commands = tokio::select! {
+                biased;
+                Some(spawn) = self.spawned.1.recv() => {
+                    self.note_spawn(spawn)?;
+                    Vec::new()
+                }
+                Some(joined) = self.tasks.join_next() => self.settle(joined)?,
+                _ = self.cancel.cancelled(), if !stopping => {
+                    stopping = true;
+                    (self.notify)(Notice::Stopping);
+                    self.planner.handle(Event::Stop)
+                }
+            };
+            self.dispatch(commands)?;
+        }
+        Ok(())
+    }
+
+    /// Carries commands out until only running members are left. All looks of one wave share one journal
+    /// line and one sync.
+    fn dispatch(&mut self, mut commands: Vec<Command>) -> Result<(), EngineError> {
+        while !commands.is_empty() {
+            let mut hits = Vec::new();
+            let mut next = Vec::new();
+            for command in commands {
+                match command {
+                    Command::Look { member, action, digest, blobs } => {
+                        let found = self.look(member, &action, digest, &blobs)?;
+                        if let Found::Hit { attempt, .. } = &found {
+                            let member = expand::label(&self.plan, member);
+                            hits.push(Hit { member, action: digest, attempt: *attempt });
+                        }
+                        next.extend(self.planner.handle(Event::Looked { member, found }));
+                    }
+                    Command::Run { member, action, digest, number } => {
+                        self.start(member, *action, digest, number)?;
+                    }
+                }
+            }
+            if !hits.is_empty() {
+                let members = hits.iter().map(|hit| hit.member.clone()).collect();
+                (self.notify)(Notice::Reused { members });
+                self.journal.append(now(), JournalEvent::Reused { hits })?;
+            }
+            commands = next;
+        }
+        (self.notify)(Notice::Tally(self.planner.tally()));
+        Ok(())
+    }
+
+    fn look(
+        &self,
+        member: Member,
+        action: &Action,
+        digest: ActionDigest,
+        blobs: &[Vec<u8>],
+    ) -> Result<Found, EngineError> {
+        let registered = |attempt: &Attempt| self.registration.as_ref().is_some_and(|r| r.covers(attempt));
+        let lookup = Lookup {
+            records: &*self.session.index,
+            blobs: &*self.session.blobs,
+            host: &self.options.host,
+            runs: &self.runs,
+            registered: &registered,
+        };
+        let found = lookup.find(&self.plan.stages[member.stage as usize], digest)?;
+        if matches!(found, Found::Miss(_)) {
+            for blob in blobs {
+                self.session.blobs.put(blob)?;
+            }
+            self.session.blobs.put(&action.to_bytes())?;
+        }
+        Ok(found)
+    }
+
+    /// Before its first execution a run is announced in the ledger, so that a journal deleted later is missed.
+    fn announce(&mut self) -> Result<(), EngineError> {
+        if !self.announced {
+            let first = self.journal.head().expect("a journal has a first line");
+            let leaf = self
+                .ledger_file
+                .run_opened(self.journal.run(), self.plan.digest(), first)
+                .map_err(register::appended)?;
+            self.heads = vec![leaf];
+            self.announced = true;
+        }
+        Ok(())
+    }
+
+    fn start(
+        &mut self,
+        member: Member,
+        action: Action,
+        digest: ActionDigest,
+        number: u32,
+    ) -> Result<(), EngineError> {
+        self.announce()?;
+        let id = attempt_id()?;
+        let label = expand::label(&self.plan, member);
+        let at = now();
+        let event = JournalEvent::Started { member: label.clone(), action: digest, attempt: id.clone() };
+        self.journal.append(at, event)?;
+        (self.notify)(Notice::Started { member: label, at });
+        let stage = &self.plan.stages[member.stage as usize].name;
+        let terms = self.options.settings.terms.get(stage).cloned().unwrap_or_default();
+        let executor = Arc::clone(&self.executor);
+        let watch = self.watch(&id);
+        self.tasks.spawn(async move {
+            let execution = executor.run(&id, &action, &terms, watch).await;
+            Finished { member, id, digest, number, terms, execution }
+        });
+        Ok(())
+    }
+
+    fn watch(&self, id: &AttemptId) -> Watch {
+        let (sender, id) = (self.spawned.0.clone(), id.clone());
+        Watch::new(self.cancel.clone()).on_spawn(move |pid, start_ticks| {
+            // The receiver lives as long as the run; at its end nobody needs to know.
+            let _ = sender.send(Spawn { id: id.clone(), pid, start_ticks });
+        })
+    }
+
+    fn note_spawn(&mut self, spawn: Spawn) -> Result<(), EngineError> {
+        let Spawn { id, pid, start_ticks } = spawn;
+        self.journal.append(now(), JournalEvent::Spawned { attempt: id, pid, start_ticks })?;
+        Ok(())
+    }
+
+    /// Takes in everything that has arrived: blobs are made durable, then the journal lines, then the index
+    /// learns of them, and only then the planner.
+    fn settle(
+        &mut self,
+        first: Result<Finished, tokio::task::JoinError>,
+    ) -> Result<Vec<Command>, EngineError> {
+        let mut arrived = vec![joined(first)?];
+        while let Some(more) = self.tasks.try_join_next() {
+            arrived.push(joined(more)?);
+        }
+        self.session.blobs.sync()?;
+        let mut records = Vec::with_capacity(arrived.len());
+        for finished in arrived {
+            records.push(self.record(finished)?);
+        }
+        self.journal.sync()?;
+        for (_, recorded) in &records {
+            self.session.index.insert(recorded)?;
+        }
+        self.session.index.caught_up(self.journal.run(), self.journal.length())?;
+        self.note_head()?;
+        Ok(records.into_iter().flat_map(|(member, recorded)| self.tell(member, recorded)).collect())
+    }
+
+    fn record(&mut self, finished: Finished) -> Result<(Member, Recorded), EngineError> {
+        let Finished { member, id, digest, number, terms, execution } = finished;
+        let execution = execution?;
+        let attempt = Attempt {
+            id,
+            action: digest,
+            run: self.journal.run().to_owned(),
+            outcome: execution.outcome,
+            outputs: execution.outputs,
+            stdout: execution.stdout,
+            stderr: execution.stderr,
+            started: execution.started,
+            finished: execution.finished,
+            usage: execution.usage,
+            host: execution.host,
+            terms,
+            ledger_heads: self.heads.clone(),
+            number,
+        };
+        let label = expand::label(&self.plan, member);
+        let event = JournalEvent::Finished { member: label.clone(), attempt: Box::new(attempt.clone()) };
+        let position = self.journal.append(now(), event)?;
+        let experiment = self.plan.experiment.clone();
+        Ok((member, Recorded { position, experiment, member: label, attempt }))
+    }
+
+    fn note_head(&mut self) -> Result<(), EngineError> {
+        let at = now();
+        if at - self.last_head >= HEAD_INTERVAL
+            && let Some(head) = self.journal.head()
+        {
+            self.last_head = at;
+            let leaf = self.ledger_file.run_head(self.journal.run(), head).map_err(register::appended)?;
+            self.heads = vec![leaf];
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, member: Member, recorded: Recorded) -> Vec<Command> {
+        let attempt = recorded.attempt;
+        self.cpu += attempt.usage.cpu;
+        let outputs: BTreeMap<String, Artifact> =
+            attempt.outputs.iter().map(|(name, produced)| (name.clone(), produced.artifact)).collect();
+        let outcome = attempt.outcome.clone();
+        let before = self.planner.tally();
+        let commands = self.planner.handle(Event::Finished { member, outcome: outcome.clone(), outputs });
+        let again = !outcome.succeeded() && self.planner.tally().failed == before.failed;
+        if outcome.succeeded() {
+            self.failures.remove(&recorded.member);
+        } else if !again {
+            self.failures.insert(recorded.member.clone(), outcome);
+        }
+        let member = recorded.member;
+        (self.notify)(Notice::Finished { member, attempt: Box::new(attempt), again });
+        commands
+    }
+
+    fn close(mut self) -> Result<Report, EngineError> {
+        let tally = self.planner.tally();
+        let partial = !self.options.settings.only.is_empty();
+        let closing = if self.cancel.level() != avow_exec::Level::Run {
+            Closing::Interrupted
+        } else if tally.reused + tally.succeeded < tally.members {
+            Closing::Failed
+        } else if partial {
+            Closing::Partial
+        } else {
+            Closing::Complete
+        };
+        self.journal.append(now(), JournalEvent::Closed { how: closing })?;
+        self.journal.sync()?;
+        self.session.index.caught_up(self.journal.run(), self.journal.length())?;
+        self.session.index.flush()?;
+        if self.announced
+            && let Some(head) = self.journal.head()
+        {
+            self.ledger_file.run_closed(self.journal.run(), head).map_err(register::appended)?;
+        }
+        Ok(Report {
+            run: self.journal.run().to_owned(),
+            closing,
+            tally,
+            failures: self.failures.into_iter().collect(),
+            wall: now() - self.began,
+            cpu: self.cpu,
+        })
+    }
+}
+
+fn joined(result: Result<Finished, tokio::task::JoinError>) -> Result<Finished, EngineError> {
+    result.map_err(|error| EngineError::Panic(error.to_string()))
+}
+
+/// The runs of exactly this plan since it was last carried to its end, latest first: their volatile attempts
+/// still count, so that a run that was killed goes on where it was. Nothing is read where nothing is volatile.
+fn unfinished(session: &Session, plan: &Plan) -> Result<Vec<String>, EngineError> {
+    if plan.stages.iter().all(|stage| stage.reuse != Reuse::Never) {
+        return Ok(Vec::new());
+    }
+    let digest = plan.digest();
+    let mut runs = Vec::new();
+    for file in journals(&session.project)? {
+        match file.opening()? {
+            Some((at, opened)) if opened.plan == digest => runs.push((at, file)),
+            _ => {}
+        }
+    }
+    runs.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    let mut names = Vec::new();
+    for (_, file) in runs {
+        if file.closing()? == Some(Closing::Complete) {
+            break;
+        }
+        names.push(file.run);
+    }
+    Ok(names)
+}

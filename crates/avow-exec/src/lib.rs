@@ -1,0 +1,123 @@
+//! Carrying out one action, and saying honestly how it ended.
+//!
+//! [`Executor::run`] takes an [`Action`], its [`Terms`] and an opaque [`AttemptId`], and answers with an
+//! [`Execution`]: an [`Outcome`] with what was written and used. It is never handed a stage name, a plan or a
+//! claim, so it cannot treat one arm of an experiment differently from another. A program that fails is a value;
+//! [`ExecError`] is only for faults of our own.
+//!
+//! [`LocalExecutor`] runs processes of this machine, each in a private folder that holds only what was declared,
+//! with only the declared environment, write-protected by Landlock where the kernel has it ([`Confinement`]), in a
+//! session of its own that is ended whole. [`fake::FakeExecutor`] follows a script, for tests of
+//! what stands above. [`slots`] reserves processors and memory; [`fetch`] brings in a file from an address with
+//! an expected digest; [`end_survivors`] ends what a killed predecessor left running.
+//!
+//! Linux only: it rests on child subreapers, process descriptors, `/proc` and Landlock.
+//!
+//! Deliberately absent: when to run something, whether to run it again, the journal, words for people.
+
+mod abandon;
+mod cancel;
+mod confine;
+pub mod environment;
+pub mod fake;
+mod family;
+mod fault;
+pub mod fetch;
+mod folder;
+mod host;
+mod inputs;
+mod local;
+mod outputs;
+mod proc;
+mod program;
+pub mod slots;
+mod supervise;
+mod survivors;
+mod sys;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use avow_model::action::Action;
+use avow_model::attempt::{AttemptId, Host, Outcome, Produced, Timestamp, Usage};
+use avow_model::digest::BlobDigest;
+use avow_model::plan::Terms;
+
+pub use cancel::{Cancel, Level};
+pub use confine::Confinement;
+pub use environment::Base;
+pub use family::become_subreaper;
+pub use fault::ExecError;
+pub use folder::{KEPT, clear_leftovers};
+pub use host::{Probe, describe_host, probe, total_memory};
+pub use local::{Config, LocalExecutor};
+pub use program::Shells;
+pub use slots::{Amount, Reserved, Slots, TooLarge};
+pub use survivors::{Recorded, end_survivors};
+
+/// Runs one action to an outcome.
+pub trait Executor: Send + Sync {
+    /// Carries out `action` under `terms`. Dropping the future ends the attempt.
+    ///
+    /// # Errors
+    /// Only for faults of our own; a stage that fails is an [`Outcome`].
+    fn run(
+        &self,
+        attempt: &AttemptId,
+        action: &Action,
+        terms: &Terms,
+        watch: Watch,
+    ) -> impl Future<Output = Result<Execution, ExecError>> + Send;
+}
+
+/// Called once, with process id and start time in clock ticks since boot, as soon as there is a process.
+pub type OnSpawn = Box<dyn FnOnce(i32, u64) + Send>;
+
+/// How the caller follows an attempt.
+pub struct Watch {
+    /// Told of the process. Called on the thread of the attempt; it should return soon.
+    pub on_spawn: Option<OnSpawn>,
+    /// Asked to end.
+    pub cancel: Cancel,
+}
+
+impl Watch {
+    /// Without a callback.
+    pub fn new(cancel: Cancel) -> Self {
+        Self { on_spawn: None, cancel }
+    }
+
+    /// Calls `callback` with process id and start time.
+    pub fn on_spawn(mut self, callback: impl FnOnce(i32, u64) + Send + 'static) -> Self {
+        self.on_spawn = Some(Box::new(callback));
+        self
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").field("cancel", &self.cancel).finish_non_exhaustive()
+    }
+}
+
+/// How one attempt went.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Execution {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What it wrote, by output name; empty unless it succeeded. The blobs are in the store, not yet synced.
+    pub outputs: BTreeMap<String, Produced>,
+    /// Standard output, whole; `None` where it is empty.
+    pub stdout: Option<BlobDigest>,
+    /// Standard error, whole; `None` where it is empty.
+    pub stderr: Option<BlobDigest>,
+    /// What it used. The largest resident set is 0 for a program that was both smaller than Avow itself and gone
+    /// within 20 ms: the kernel does not say then.
+    pub usage: Usage,
+    /// Where it ran.
+    pub host: Host,
+    /// When it was started.
+    pub started: Timestamp,
+    /// When it was over.
+    pub finished: Timestamp,
+}

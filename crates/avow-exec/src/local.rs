@@ -1,0 +1,405 @@
+//! Execution of attempts on this machine.
+//!
+//! One attempt is a straight line on one blocking thread: private folder, code and inputs, process, wait, end of
+//! everything it left, logs into the store, outputs into the store, folder away. The async task only hands the
+//! line to the thread and waits; dropping the task kills the process.
+//!
+//! Deliberately absent: scheduling ([`crate::slots`] is offered to the engine), retries, the journal, and any
+//! knowledge of stages and claims. A child that a successful stage leaves behind is ended and the stage still
+//! succeeds; `tracing` says so, the log does not, because the log holds what the program wrote.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use avow_model::action::Action;
+use avow_model::attempt::{AttemptId, Failure, Host, Outcome, Produced, Timestamp, Usage};
+use avow_model::digest::BlobDigest;
+use avow_model::plan::Terms;
+use avow_store::blob::{BlobStore, Intake};
+use avow_store::materialise::How as Laid;
+use rustix::process::{Resource, Rlimit, prlimit};
+
+use crate::abandon::Abandon;
+use crate::cancel::Level;
+use crate::confine::{self, Confinement, Protection};
+use crate::environment::{Base, Environment};
+use crate::family::{Family, become_subreaper, exceeded_file_size};
+use crate::fault::{ExecError, Fault, at, machine};
+use crate::folder::{Folder, Folders};
+use crate::inputs;
+use crate::program::{self, Program, Shells};
+use crate::supervise::{End, Limits, until_end};
+use crate::sys::{self, How, Start};
+use crate::{Execution, Executor, Watch, host, outputs, proc};
+
+/// How long a program is started again that another thread still holds open for writing.
+const BUSY: Duration = Duration::from_secs(1);
+/// A disk with less than this free is full.
+const FULL: u64 = 1 << 20;
+
+/// How a [`LocalExecutor`] works.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The folder of attempt folders, on the file system of the blobs. Made if absent.
+    pub work: PathBuf,
+    /// The program `avow`, which executes built-in operations.
+    pub avow: PathBuf,
+    /// What the environment of stages takes from the caller.
+    pub base: Base,
+    /// How stages are confined.
+    pub confinement: Confinement,
+    /// From SIGTERM to SIGKILL.
+    pub grace: Duration,
+    /// Whether the folders of failed attempts stay, as `kept-ATTEMPT`.
+    pub keep_failed: bool,
+}
+
+impl Config {
+    /// The usual way: the caller's `PATH` and `HOME`, Landlock where there is one, two seconds of grace.
+    pub fn new(work: impl Into<PathBuf>, avow: impl Into<PathBuf>) -> Self {
+        Self {
+            work: work.into(),
+            avow: avow.into(),
+            base: Base::inherited(),
+            confinement: Confinement::Auto,
+            grace: Duration::from_secs(2),
+            keep_failed: false,
+        }
+    }
+}
+
+/// Runs actions as processes of this machine.
+#[derive(Clone)]
+pub struct LocalExecutor(Arc<Shared>);
+
+struct Shared {
+    config: Config,
+    folders: Folders,
+    blobs: Arc<dyn BlobStore>,
+    protection: Option<Protection>,
+    shells: Shells,
+    null: File,
+    host: Host,
+}
+
+impl LocalExecutor {
+    /// Prepares the folder of attempts, tries Landlock and the shells, and adopts orphans from now on.
+    ///
+    /// # Errors
+    /// [`ExecError::Work`], and [`ExecError::Confinement`] where Landlock was demanded and is not to be had.
+    pub fn new(mut config: Config, blobs: Arc<dyn BlobStore>) -> Result<Self, ExecError> {
+        let work = config.work.clone();
+        let failed = |source| ExecError::Work { path: work.clone(), source };
+        fs::create_dir_all(&config.work).map_err(failed)?;
+        // Stages get absolute paths, and Landlock opens the real folder.
+        config.work = config.work.canonicalize().map_err(failed)?;
+        become_subreaper().map_err(failed)?;
+        if let Err(error) = sys::close_on_exec() {
+            tracing::warn!(%error, "stages inherit what this program's caller left open");
+        }
+        let null = File::open("/dev/null").map_err(failed)?;
+        let protection = match (config.confinement, confine::available(&config.work)) {
+            (Confinement::Off, _) => None,
+            (_, Ok(protection)) => Some(protection),
+            (Confinement::Landlock, Err(error)) => return Err(ExecError::Confinement(error)),
+            (Confinement::Auto, Err(error)) => {
+                tracing::info!(%error, "stages are not write-protected; inputs are copied");
+                None
+            }
+        };
+        let words = if protection.is_some() { "declared+landlock" } else { "declared" };
+        let host = Host { confinement: words.to_owned(), ..host::describe_host() };
+        let shells = Shells::probe(&config.base.path);
+        let folders = Folders::new(config.work.clone());
+        Ok(Self(Arc::new(Shared { config, folders, blobs, protection, shells, null, host })))
+    }
+
+    /// This machine as it is recorded with every attempt. `confinement` is `declared`: the working folder and the
+    /// environment hold only what was declared; or `declared+landlock`: besides, the stage can write nowhere
+    /// else.
+    pub fn host(&self) -> &Host {
+        &self.0.host
+    }
+
+    /// One attempt, on the calling thread, which sleeps until it is over.
+    ///
+    /// # Errors
+    /// Only for faults of our own, see [`ExecError`].
+    pub fn run_blocking(
+        &self,
+        attempt: &AttemptId,
+        action: &Action,
+        terms: &Terms,
+        watch: Watch,
+    ) -> Result<Execution, ExecError> {
+        self.0.run(attempt, action, terms, watch, &Abandon::default())
+    }
+}
+
+impl Executor for LocalExecutor {
+    async fn run(
+        &self,
+        attempt: &AttemptId,
+        action: &Action,
+        terms: &Terms,
+        watch: Watch,
+    ) -> Result<Execution, ExecError> {
+        let shared = Arc::clone(&self.0);
+        let (attempt, action, terms) = (attempt.clone(), action.clone(), terms.clone());
+        let abandon = Abandon::default();
+        let guard = abandon.guard();
+        let thread =
+            tokio::task::spawn_blocking(move || shared.run(&attempt, &action, &terms, watch, &abandon));
+        let result = thread.await.map_err(ExecError::Thread)?;
+        drop(guard);
+        result
+    }
+}
+
+/// What is known of an attempt so far; complete when it is over.
+#[derive(Default)]
+struct Draft {
+    outputs: BTreeMap<String, Produced>,
+    stdout: Option<BlobDigest>,
+    stderr: Option<BlobDigest>,
+    usage: Usage,
+}
+
+impl Shared {
+    fn run(
+        &self,
+        attempt: &AttemptId,
+        action: &Action,
+        terms: &Terms,
+        watch: Watch,
+        abandon: &Abandon,
+    ) -> Result<Execution, ExecError> {
+        let started = now();
+        let mut draft = Draft::default();
+        let outcome = match self.steps(attempt, action, terms, watch, abandon, &mut draft) {
+            Ok(()) => Outcome::Succeeded,
+            Err(Fault::Outcome(outcome)) => outcome,
+            Err(Fault::Ours(error)) => return Err(error),
+        };
+        let Draft { outputs, stdout, stderr, usage } = draft;
+        let host = self.host.clone();
+        Ok(Execution { outcome, outputs, stdout, stderr, usage, host, started, finished: now() })
+    }
+
+    fn steps(
+        &self,
+        attempt: &AttemptId,
+        action: &Action,
+        terms: &Terms,
+        watch: Watch,
+        abandon: &Abandon,
+        draft: &mut Draft,
+    ) -> Result<(), Fault> {
+        if watch.cancel.level() != Level::Run {
+            return Err(Fault::Outcome(Outcome::Cancelled));
+        }
+        avow_model::tree::check_path(&attempt.0)
+            .map_err(|error| ExecError::Action { reason: error.to_string() })?;
+        let root = self.config.work.join(&attempt.0);
+        let mut folder = self.folders.take(attempt).map_err(at("create the folder", &root))?;
+        let result = self.in_folder(&folder, attempt, action, terms, watch, abandon, draft);
+        if result.is_err() && self.config.keep_failed {
+            folder.keep();
+        }
+        result
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one attempt, used once")]
+    fn in_folder(
+        &self,
+        folder: &Folder<'_>,
+        attempt: &AttemptId,
+        action: &Action,
+        terms: &Terms,
+        watch: Watch,
+        abandon: &Abandon,
+        draft: &mut Draft,
+    ) -> Result<(), Fault> {
+        let run = folder.run();
+        let laid = if self.protection.is_some() { Laid::Link } else { Laid::Copy };
+        let linked = inputs::lay(&run, action, self.blobs.as_ref(), laid)?;
+        let temporary = folder.temporary();
+        let environment = Environment::new(&self.config.base, &action.env, attempt, &temporary);
+        let path = environment.path();
+        let program =
+            program::resolve(action, &run, &path, &self.shells, &self.config.avow).map_err(not_started)?;
+        let mut limits = self.limits(terms);
+        if limits.disk.is_some() {
+            limits.given = folder.occupied().bytes;
+        }
+        let clock = Instant::now();
+        let family = self.spawn(folder, attempt, &program, &environment, &limits)?;
+        let seen = abandon.follow(&family);
+        if let Some(on_spawn) = watch.on_spawn {
+            let start = proc::stat(family.pid()).map_or(0, |stat| stat.start);
+            on_spawn(family.pid(), start);
+        }
+        let watched = seen.and_then(|()| until_end(&family, folder, &limits, &watch.cancel));
+        let (ended, others) = family.end().map_err(|source| lost(attempt, source))?;
+        let wall = clock.elapsed();
+        let (end, peak) = watched.map_err(|source| lost(attempt, source))?;
+        if others > 0 {
+            tracing::info!(%attempt, others, "processes that a stage left behind were ended");
+        }
+        draft.usage = Usage {
+            wall: u64::try_from(wall.as_micros()).unwrap_or(u64::MAX),
+            cpu: ended.cpu,
+            peak_memory: peak.of(ended.resident),
+        };
+        let [stdout, stderr] = &folder.logs();
+        (draft.stdout, draft.stderr) = (self.log(stdout)?, self.log(stderr)?);
+        inputs::verify(&linked)?;
+        self.judge(folder, end, ended.how, &limits)?;
+        draft.outputs = outputs::publish(&run, &action.outputs, self.blobs.as_ref())?;
+        Ok(())
+    }
+
+    fn limits(&self, terms: &Terms) -> Limits {
+        Limits {
+            timeout: terms.timeout.map(Duration::from_millis),
+            memory: terms.memory,
+            disk: terms.disk,
+            given: 0,
+            grace: self.config.grace,
+        }
+    }
+
+    fn spawn(
+        &self,
+        folder: &Folder<'_>,
+        attempt: &AttemptId,
+        program: &Program,
+        environment: &Environment,
+        limits: &Limits,
+    ) -> Result<Family, Fault> {
+        let arguments = program::strings(&program.arguments).map_err(not_started)?;
+        let environment = environment
+            .strings()
+            .ok_or_else(|| not_started("a variable of the environment holds a NUL byte".to_owned()))?;
+        let file = c_path(&program.file).map_err(not_started)?;
+        let run = c_path(&folder.run()).map_err(not_started)?;
+        let log = |path: &PathBuf| Folder::log(path).map_err(at("create", path));
+        let [stdout, stderr] = &folder.logs();
+        let (stdout, stderr) = (log(stdout)?, log(stderr)?);
+        let start = Start {
+            file: &file,
+            arguments: &arguments,
+            environment: &environment,
+            folder: &run,
+            streams: [self.null.as_fd(), stdout.as_fd(), stderr.as_fd()],
+        };
+        let once = || match &self.protection {
+            Some(protection) => protection
+                .within(folder.root(), || sys::start(&start))
+                .unwrap_or_else(|error| Err(error.into_io())),
+            None => sys::start(&start),
+        };
+        let family = Family::start(attempt, || patiently(once)).map_err(|error| {
+            match program::refusal(program, &error) {
+                Some(reason) => not_started(reason),
+                None => machine("a process could not be started", &error),
+            }
+        })?;
+        if let Some(disk) = limits.disk {
+            self.limit_files(&family, disk);
+        }
+        Ok(family)
+    }
+
+    /// One file alone cannot grow past the limit, however fast it is written.
+    fn limit_files(&self, family: &Family, disk: u64) {
+        let limit = Rlimit { current: Some(disk), maximum: Some(disk) };
+        let pid = rustix::process::Pid::from_raw(family.pid());
+        if let Err(error) = prlimit(pid, Resource::Fsize, limit) {
+            // The program may be gone already; the samples hold in any case.
+            tracing::debug!(%error, "the size of files is not limited");
+        }
+    }
+
+    /// The log as a blob; `None` where nothing was written.
+    fn log(&self, path: &Path) -> Result<Option<BlobDigest>, Fault> {
+        let empty = fs::symlink_metadata(path).map_or(true, |about| !about.is_file() || about.len() == 0);
+        if empty {
+            return Ok(None);
+        }
+        Ok(Some(self.blobs.put_file(path, Intake::Move)?.0))
+    }
+
+    /// The outcome, as far as the process decides it.
+    fn judge(&self, folder: &Folder<'_>, end: End, how: How, limits: &Limits) -> Result<(), Fault> {
+        let failed = |failure| Err(Fault::Outcome(Outcome::Failed(failure)));
+        match end {
+            End::Timeout => return Err(Fault::Outcome(Outcome::TimedOut)),
+            End::Cancelled => return Err(Fault::Outcome(Outcome::Cancelled)),
+            End::Memory => return Err(Fault::Outcome(Outcome::OutOfMemory)),
+            End::Disk => return failed(Failure::Disk),
+            End::Itself if how == How::Exit(0) => return Ok(()),
+            End::Itself => {}
+        }
+        if let Some(disk) = limits.disk {
+            let occupied = folder.occupied();
+            let full = occupied.longest >= disk || occupied.bytes.saturating_sub(limits.given) >= disk;
+            if full || exceeded_file_size(how) {
+                return failed(Failure::Disk);
+            }
+        }
+        if self.disk_is_full() {
+            return failed(Failure::Machine(format!("the disk of `{}` is full", self.config.work.display())));
+        }
+        match how {
+            How::Exit(code) => failed(Failure::Exit(code)),
+            How::Signal(signal) => failed(Failure::Signal(signal)),
+        }
+    }
+
+    /// A program that failed on a full disk was not at fault.
+    fn disk_is_full(&self) -> bool {
+        rustix::fs::statvfs(&self.config.work)
+            .is_ok_and(|about| about.f_bavail.saturating_mul(about.f_frsize) < FULL || about.f_favail == 0)
+    }
+}
+
+fn not_started(reason: String) -> Fault {
+    Fault::Outcome(Outcome::Failed(Failure::Start(reason)))
+}
+
+fn lost(attempt: &AttemptId, source: io::Error) -> ExecError {
+    ExecError::Wait { attempt: attempt.to_string(), source }
+}
+
+fn c_path(path: &Path) -> Result<CString, String> {
+    CString::new(path.as_os_str().to_owned().into_vec())
+        .map_err(|_| format!("the path `{}` holds a NUL byte", path.display()))
+}
+
+/// Starts again while the program is open for writing: a process that another thread is just starting holds a
+/// copy of every descriptor of ours until it executes its own program, also of the file we wrote a moment ago.
+fn patiently(once: impl Fn() -> io::Result<i32>) -> io::Result<i32> {
+    let until = Instant::now() + BUSY;
+    loop {
+        match once() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && Instant::now() < until => {
+                thread::sleep(Duration::from_millis(1));
+            }
+            other => return other,
+        }
+    }
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| Timestamp::try_from(since.as_millis()).unwrap_or(Timestamp::MAX))
+}

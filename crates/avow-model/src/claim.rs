@@ -1,0 +1,461 @@
+//! Claims as registered: which numbers, reduced how, decided by which rule.
+//!
+//! A claim here is complete: every default has been filled in, every `auto` method resolved from the planned
+//! number of units. The analysis only carries it out.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::expression::Expression;
+use crate::value::Value;
+
+/// A statement with the rule that decides it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Its name in the spec.
+    pub name: String,
+    /// What it says, in the author's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub says: Option<String>,
+    /// Its tier.
+    pub tier: Tier,
+    /// The family whose error rate it shares; by default the tier's word.
+    pub family: String,
+    /// How the family is corrected (the same for every member).
+    pub correct: Correction,
+    /// The level, as an exact decimal, e.g. `0.05`.
+    pub alpha: String,
+    /// Claims that must be Supported, else this one is Void.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requires: Vec<String>,
+    /// Registered text printed under a verdict, by the verdict's word in lower case.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub means: BTreeMap<String, String>,
+    /// What the claim does not speak about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_on: Option<String>,
+    /// How it is tested.
+    pub test: Test,
+}
+
+/// The tier of a claim; families never cross tiers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tier {
+    /// Decides; corrected together.
+    Primary,
+    /// Decides; corrected apart from the primary ones.
+    Secondary,
+    /// Estimates and unadjusted intervals, no verdict words.
+    Descriptive,
+    /// Shown apart, never a verdict.
+    Exploratory,
+}
+
+impl Tier {
+    /// The word used in a spec.
+    pub fn word(self) -> &'static str {
+        match self {
+            Tier::Primary => "primary",
+            Tier::Secondary => "secondary",
+            Tier::Descriptive => "descriptive",
+            Tier::Exploratory => "exploratory",
+        }
+    }
+}
+
+/// How a family's p-values are corrected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Correction {
+    /// Holm 1979.
+    Holm,
+    /// Bonferroni.
+    Bonferroni,
+    /// None, and every output says so.
+    None,
+}
+
+/// A test: one part, or a combination of tests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Test {
+    /// One rule on one selection; `per` makes one family member per value.
+    One(Box<Part>),
+    /// All of these (a part with `per` counts once per value); one family member.
+    All(Vec<Test>),
+    /// Nothing measures it (a theorem): Void.
+    Unmeasured,
+}
+
+/// One selection and its rule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// Which numbers.
+    pub select: Selection,
+    /// A contrast over one axis or record key: first minus second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compare: Option<Compare>,
+    /// Dimensions folded away, in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reduce: Vec<Reduce>,
+    /// Dimensions whose every value makes a member of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub per: Vec<String>,
+    /// The dimension whose values are the units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicate: Option<String>,
+    /// What happens to units that are missing or not finite.
+    pub missing: Missing,
+    /// Whether the interval or the estimate alone decides.
+    pub judge: Judge,
+    /// The rule.
+    pub rule: Rule,
+}
+
+/// Which numbers a part reads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Selection {
+    /// The stage.
+    pub stage: String,
+    /// What of it.
+    pub of: Selected,
+    /// Only records whose dimension has one of these values (axes, attributes such as `model.lab`, record
+    /// keys).
+    #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
+    pub filter: BTreeMap<String, Vec<Value>>,
+}
+
+/// A measurement by name, or an output by its bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Selected {
+    /// A measurement.
+    Measurement(String),
+    /// The digest of an output (for `exact` only).
+    Output(String),
+}
+
+/// First minus second, over one dimension.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Compare {
+    /// The axis or record key.
+    pub dimension: String,
+    /// The value of the first arm.
+    pub first: Value,
+    /// The value of the second arm.
+    pub second: Value,
+}
+
+/// Folds one dimension away.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reduce {
+    /// The axis or record key.
+    pub dimension: String,
+    /// How.
+    pub by: Reduction,
+}
+
+/// How several numbers become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reduction {
+    /// The arithmetic mean.
+    Mean,
+    /// The median (the mean of the middle two where even).
+    Median,
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+    /// The sum.
+    Sum,
+}
+
+/// What missing and non-finite units do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Missing {
+    /// Any of them voids the claim.
+    Void,
+    /// They are dropped and counted; above this share (an exact decimal) the claim is void.
+    Drop {
+        /// Share of planned units, strictly above which the claim is void.
+        void_above: String,
+    },
+}
+
+/// What decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Judge {
+    /// The interval (or its p-value).
+    Interval,
+    /// The estimate alone; printed as such, outside families.
+    Estimate,
+}
+
+/// Two-sided by default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// q is twice the smaller one-sided p.
+    Two,
+    /// q is the smaller one-sided p.
+    One,
+}
+
+/// The region a claim is about, and its opposite.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// θ > bound; opposite θ < refute.
+    Above {
+        /// The bound.
+        bound: f64,
+        /// Where the opposite begins; the bound itself by default.
+        refute: f64,
+    },
+    /// θ < bound; opposite θ > refute.
+    Below {
+        /// The bound.
+        bound: f64,
+        /// Where the opposite begins; the bound itself by default.
+        refute: f64,
+    },
+    /// low < θ < high; outside.
+    Between {
+        /// Lower bound.
+        low: f64,
+        /// Upper bound.
+        high: f64,
+    },
+}
+
+/// A tolerance: absolute, or relative to the reference's size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tolerance {
+    /// In units of the value.
+    #[serde(default)]
+    pub absolute: f64,
+    /// As a share of the reference.
+    #[serde(default)]
+    pub relative: f64,
+}
+
+/// A resolved method; `statistics.md` names and defines each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// Student's t on unit values or paired differences.
+    T,
+    /// Sign flips of paired differences (Hartigan's typical values).
+    SignFlip,
+    /// Welch's t for two independent arms.
+    Welch,
+    /// Order statistics for a median.
+    OrderStatistics,
+    /// Clopper and Pearson's exact interval.
+    ClopperPearson,
+    /// Jackknife over units on Fisher's z.
+    Jackknife,
+    /// Ordinary least squares over the points, without units.
+    LeastSquares,
+    /// No inference.
+    None,
+}
+
+/// What a threshold is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Statistic {
+    /// The mean over units.
+    Mean,
+    /// The median over units.
+    Median,
+    /// Every unit.
+    Every,
+}
+
+/// Which rank correlation a trend uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RankStatistic {
+    /// Spearman's ρ.
+    Spearman,
+    /// Kendall's τ-b.
+    Kendall,
+}
+
+/// What a trend is a property of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrendOf {
+    /// The mean over units of the correlation within a unit.
+    Unit,
+    /// The correlation over all cells.
+    Pooled,
+}
+
+/// Whether a slope is of values or of their logarithms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scale {
+    /// As they are.
+    Linear,
+    /// Natural logarithms of both.
+    LogLog,
+}
+
+/// When a unit counts as a success.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Condition {
+    /// value > x
+    Above(f64),
+    /// value ≥ x
+    AtLeast(f64),
+    /// value < x
+    Below(f64),
+    /// value ≤ x
+    AtMost(f64),
+}
+
+/// Settings that the inferential rules share.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Inference {
+    /// The resolved method.
+    pub method: Method,
+    /// One or two sides.
+    pub side: Side,
+    /// Registered as `variation: none`: the quantity is deterministic, so position decides.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deterministic: bool,
+    /// The smallest effect of interest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest: Option<f64>,
+}
+
+/// The rule that decides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Rule {
+    /// A level against one or two bounds.
+    Threshold {
+        /// Of what.
+        statistic: Statistic,
+        /// The claim's region.
+        bound: Bound,
+        /// How it is inferred.
+        inference: Inference,
+    },
+    /// A contrast of two arms against bounds.
+    Difference {
+        /// The claim's region.
+        bound: Bound,
+        /// How it is inferred.
+        inference: Inference,
+    },
+    /// A level or contrast within a margin.
+    Equivalence {
+        /// The centre τ.
+        about: f64,
+        /// The margin δ.
+        margin: f64,
+        /// How it is inferred.
+        inference: Inference,
+    },
+    /// The share of units that succeed.
+    Proportion {
+        /// What success is.
+        success: Condition,
+        /// The claim's region.
+        bound: Bound,
+        /// How it is inferred.
+        inference: Inference,
+    },
+    /// A monotone relation along a dimension.
+    Trend {
+        /// The dimension, with three or more levels.
+        along: String,
+        /// The correlation.
+        statistic: RankStatistic,
+        /// Of units, or pooled.
+        of: TrendOf,
+        /// The claim's region.
+        bound: Bound,
+        /// How it is inferred.
+        inference: Inference,
+    },
+    /// The mean follows a formula along a dimension.
+    Curve {
+        /// The dimension.
+        along: String,
+        /// The formula, over `axes.…` and `params.…` (record keys as `keys.…`).
+        formula: Expression,
+        /// How near.
+        within: Tolerance,
+        /// How it is inferred.
+        inference: Inference,
+    },
+    /// A least-squares slope along a dimension.
+    Slope {
+        /// The dimension.
+        along: String,
+        /// Linear or log-log.
+        scale: Scale,
+        /// The claim's region.
+        bound: Bound,
+        /// How it is inferred.
+        inference: Inference,
+    },
+    /// All values equal, along a dimension or between two arms.
+    Exact {
+        /// The dimension whose values must agree; absent with a `compare`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        along: Option<String>,
+        /// How near; absent: bytes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        within: Option<Tolerance>,
+    },
+}
+
+impl Rule {
+    /// The word used in a spec.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Rule::Threshold { .. } => "threshold",
+            Rule::Difference { .. } => "difference",
+            Rule::Equivalence { .. } => "equivalence",
+            Rule::Proportion { .. } => "proportion",
+            Rule::Trend { .. } => "trend",
+            Rule::Curve { .. } => "curve",
+            Rule::Slope { .. } => "slope",
+            Rule::Exact { .. } => "exact",
+        }
+    }
+
+    /// The dimension the rule runs along.
+    pub fn along(&self) -> Option<&str> {
+        match self {
+            Rule::Trend { along, .. } | Rule::Curve { along, .. } | Rule::Slope { along, .. } => Some(along),
+            Rule::Exact { along, .. } => along.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// How it is inferred; `None` for rules that make no inference by nature.
+    pub fn inference(&self) -> Option<&Inference> {
+        match self {
+            Rule::Threshold { statistic: Statistic::Every, .. } | Rule::Exact { .. } => None,
+            Rule::Threshold { inference, .. }
+            | Rule::Difference { inference, .. }
+            | Rule::Equivalence { inference, .. }
+            | Rule::Proportion { inference, .. }
+            | Rule::Trend { inference, .. }
+            | Rule::Curve { inference, .. }
+            | Rule::Slope { inference, .. } => Some(inference),
+        }
+    }
+}

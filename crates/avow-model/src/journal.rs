@@ -1,0 +1,344 @@
+//! What one run did, as a chain of lines, and the fold that turns it into the run's state.
+//!
+//! A journal is JSON Lines. Each line holds the digest of the raw bytes of the line before it, so a line that
+//! is changed, removed or inserted breaks the chain. Bytes after the last line feed are a torn write: a
+//! reader reports them and changes nothing, the next writer cuts them. Attempts are embedded whole.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::attempt::{Attempt, AttemptId, Outcome, Timestamp};
+use crate::digest::{ActionDigest, AttemptDigest, LineDigest, PlanDigest, RegistrationDigest};
+
+/// One line of a journal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// The digest of the line before; absent in the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<LineDigest>,
+    /// When it was written.
+    pub at: Timestamp,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What can happen in a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Event {
+    /// The run began; always the first line.
+    Opened(Box<Opened>),
+    /// Members whose actions had been carried out before, one wave at a time.
+    Reused {
+        /// The hits.
+        hits: Vec<Hit>,
+    },
+    /// An attempt is about to be made.
+    Started {
+        /// The member's label.
+        member: String,
+        /// Its action.
+        action: ActionDigest,
+        /// The attempt.
+        attempt: AttemptId,
+    },
+    /// Its process exists.
+    Spawned {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Process id, which is also its group's.
+        pid: i32,
+        /// The process' start time in clock ticks since boot, so that a reused id is not mistaken for it.
+        start_ticks: u64,
+    },
+    /// An attempt ended.
+    Finished {
+        /// The member's label.
+        member: String,
+        /// The whole record.
+        attempt: Box<Attempt>,
+    },
+    /// The run ended by itself.
+    Closed {
+        /// How.
+        how: Closing,
+    },
+}
+
+/// The first line's content.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Opened {
+    /// Version of the journal's format: 1.
+    pub version: u32,
+    /// The run's name, also the file's.
+    pub run: String,
+    /// 32 random bytes in hexadecimal, so that no two journals begin alike.
+    pub nonce: String,
+    /// The experiment.
+    pub experiment: String,
+    /// The plan it carries out, stored as a blob.
+    pub plan: PlanDigest,
+    /// How many members it set out to do.
+    pub members: u64,
+    /// Whether the plan is exactly one that is registered.
+    pub confirmatory: bool,
+    /// The ledger's heads, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ledger_heads: Vec<RegistrationDigest>,
+    /// The unfinished run of the same plan that this one goes on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<String>,
+    /// The spec's path in the project, for people.
+    pub spec: String,
+    /// Version of the program that wrote it, for people.
+    pub tool: String,
+}
+
+/// A member that was reused.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hit {
+    /// The member's label.
+    pub member: String,
+    /// Its action.
+    pub action: ActionDigest,
+    /// The attempt whose outputs stand for it.
+    pub attempt: AttemptDigest,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Closing {
+    /// Every member succeeded or was reused.
+    Complete,
+    /// Some member failed, or was not reached because of one that did.
+    Failed,
+    /// Only some members were asked for (`--only`), and they are done.
+    Partial,
+    /// Stopped on request.
+    Interrupted,
+    /// Found unfinished by a later command, which closed it.
+    Abandoned,
+}
+
+impl Line {
+    /// The line as it is written, without its line feed.
+    pub fn to_text(&self) -> String {
+        serde_json::to_string(self).expect("journal lines hold only JSON values")
+    }
+}
+
+/// A journal as read: its intact lines and what is wrong after them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Journal {
+    /// The lines up to the first damage.
+    pub lines: Vec<Line>,
+    /// The digest of the last intact line.
+    pub head: Option<LineDigest>,
+    /// Length in bytes of the intact lines.
+    pub intact: usize,
+    /// What is wrong, if anything.
+    pub damage: Option<Damage>,
+}
+
+/// What is wrong with a journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Damage {
+    /// Bytes after the last line feed: a write that was cut off.
+    Torn {
+        /// How many.
+        bytes: usize,
+    },
+    /// A complete line (counted from 1) that does not belong here.
+    Broken {
+        /// The line.
+        line: usize,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Reads a journal, checking the chain. Stops at the first line that is damaged.
+pub fn read(bytes: &[u8]) -> Journal {
+    let mut journal = Journal::default();
+    while let Some(length) = bytes[journal.intact..].iter().position(|b| *b == b'\n') {
+        let raw = &bytes[journal.intact..journal.intact + length];
+        match parse(raw, journal.head, journal.lines.is_empty()) {
+            Ok(line) => journal.lines.push(line),
+            Err(reason) => {
+                journal.damage = Some(Damage::Broken { line: journal.lines.len() + 1, reason });
+                return journal;
+            }
+        }
+        journal.head = Some(LineDigest::of(raw));
+        journal.intact += length + 1;
+    }
+    let rest = bytes.len() - journal.intact;
+    if rest > 0 {
+        journal.damage = Some(Damage::Torn { bytes: rest });
+    }
+    journal
+}
+
+fn parse(raw: &[u8], head: Option<LineDigest>, first: bool) -> Result<Line, String> {
+    let line: Line = serde_json::from_slice(raw).map_err(|e| format!("not a journal line: {e}"))?;
+    if line.previous != head {
+        return Err("does not follow the line before it".to_owned());
+    }
+    match (&line.event, first) {
+        (Event::Opened(opened), true) if opened.version == 1 => Ok(line),
+        (Event::Opened(opened), true) => Err(format!("version {} is not known here", opened.version)),
+        (Event::Opened(_), false) => Err("a second beginning".to_owned()),
+        (_, true) => Err("the first line does not open a run".to_owned()),
+        (_, false) => Ok(line),
+    }
+}
+
+/// Where a member stands within a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MemberState {
+    /// An attempt is under way (or was, when its runner died).
+    Running {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Its action.
+        action: ActionDigest,
+        /// When it started.
+        since: Timestamp,
+        /// Process id and start ticks, once known.
+        process: Option<(i32, u64)>,
+    },
+    /// An earlier attempt stands for it.
+    Reused(Hit),
+    /// It was executed.
+    Done(Box<Attempt>),
+}
+
+/// A run's state: the fold of its lines.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunState {
+    /// The first line.
+    pub opened: Option<Opened>,
+    /// When it began.
+    pub since: Timestamp,
+    /// When the last line was written.
+    pub until: Timestamp,
+    /// Members that have been touched, by label.
+    pub members: BTreeMap<String, MemberState>,
+    /// Every attempt that ended, in order, with its member.
+    pub attempts: Vec<(String, Attempt)>,
+    /// How it ended.
+    pub closed: Option<Closing>,
+    /// The member of each attempt under way, so that a fold over n lines takes n steps.
+    running: BTreeMap<AttemptId, String>,
+}
+
+impl RunState {
+    /// The fold of some lines.
+    pub fn of(lines: &[Line]) -> RunState {
+        let mut state = RunState::default();
+        lines.iter().for_each(|line| state.apply(line));
+        state
+    }
+
+    /// Takes one more line in.
+    pub fn apply(&mut self, line: &Line) {
+        self.until = line.at;
+        match &line.event {
+            Event::Opened(opened) => {
+                self.opened = Some((**opened).clone());
+                self.since = line.at;
+            }
+            Event::Reused { hits } => {
+                for hit in hits {
+                    self.set(&hit.member, MemberState::Reused(hit.clone()));
+                }
+            }
+            Event::Started { member, action, attempt } => {
+                let running = MemberState::Running {
+                    attempt: attempt.clone(),
+                    action: *action,
+                    since: line.at,
+                    process: None,
+                };
+                self.set(member, running);
+                self.running.insert(attempt.clone(), member.clone());
+            }
+            Event::Spawned { attempt: id, pid, start_ticks } => {
+                let state = self.running.get(id).and_then(|member| self.members.get_mut(member));
+                if let Some(MemberState::Running { process, .. }) = state {
+                    *process = Some((*pid, *start_ticks));
+                }
+            }
+            Event::Finished { member, attempt } => {
+                self.set(member, MemberState::Done(attempt.clone()));
+                self.attempts.push((member.clone(), (**attempt).clone()));
+            }
+            Event::Closed { how } => self.closed = Some(*how),
+        }
+    }
+
+    fn set(&mut self, member: &str, state: MemberState) {
+        let before = self.members.insert(member.to_owned(), state);
+        if let Some(MemberState::Running { attempt, .. }) = before {
+            self.running.remove(&attempt);
+        }
+    }
+
+    /// Attempts that started and never finished: after their runner's death they are lost.
+    pub fn orphans(
+        &self,
+    ) -> impl Iterator<Item = (&str, &AttemptId, ActionDigest, Timestamp, Option<(i32, u64)>)> {
+        self.members.iter().filter_map(|(member, state)| match state {
+            MemberState::Running { attempt, action, since, process } => {
+                Some((member.as_str(), attempt, *action, *since, *process))
+            }
+            _ => None,
+        })
+    }
+
+    /// How many members are in which state.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for state in self.members.values() {
+            match state {
+                MemberState::Running { .. } => counts.running += 1,
+                MemberState::Reused(_) => counts.reused += 1,
+                MemberState::Done(attempt) => match &attempt.outcome {
+                    Outcome::Succeeded => counts.succeeded += 1,
+                    Outcome::Cancelled => counts.cancelled += 1,
+                    Outcome::Lost => counts.lost += 1,
+                    _ => counts.failed += 1,
+                },
+            }
+        }
+        let known = counts.running
+            + counts.reused
+            + counts.succeeded
+            + counts.failed
+            + counts.lost
+            + counts.cancelled;
+        counts.waiting = self.opened.as_ref().map_or(0, |o| o.members).saturating_sub(known);
+        counts
+    }
+}
+
+/// Members of a run by state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Not yet reached.
+    pub waiting: u64,
+    /// Under way.
+    pub running: u64,
+    /// Reused.
+    pub reused: u64,
+    /// Executed, with success.
+    pub succeeded: u64,
+    /// Executed; the program or the machine failed.
+    pub failed: u64,
+    /// Executed; nobody knows how it ended.
+    pub lost: u64,
+    /// Stopped on request.
+    pub cancelled: u64,
+}

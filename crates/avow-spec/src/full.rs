@@ -1,0 +1,416 @@
+//! The completed spec: a plan written back as YAML, every default spelled out.
+//!
+//! What `check --full` prints is itself a spec, and lowering it gives the same plan digest. Limits and
+//! resources, which are in no digest, are written too.
+
+use std::collections::BTreeMap;
+
+use avow_model::axis::{Axis, Points};
+use avow_model::claim::{
+    Bound, Claim, Condition, Correction, Inference, Judge, Method, Missing, Part, RankStatistic, Reduction, Rule, Scale,
+    Selected, Side, Statistic, Test, Tolerance, TrendOf,
+};
+use avow_model::op::MEASUREMENTS_FILE;
+use avow_model::plan::{Determinism, Input, Keep, MeasurementFile, Output, Plan, Program, Reuse, Source, Stage, Terms};
+use avow_model::value::Value;
+use serde_yaml::{Mapping, Value as Yaml};
+
+use crate::lower::{REPEAT, limits};
+use crate::reach;
+use crate::units;
+
+/// The completed spec. `code` says which files each stage's code was made of, as the lowering found them.
+pub fn full(plan: &Plan, terms: &BTreeMap<String, Terms>, code: &BTreeMap<String, Vec<String>>) -> String {
+    let mut root = Map::default();
+    root.put("avow", 1);
+    root.put("experiment", plan.experiment.as_str());
+    root.map("params", plan.params.iter().map(|(name, value)| (name.clone(), yaml(value))));
+    let axes = plan.axes.iter().filter(|axis| axis.name != REPEAT);
+    root.map("axes", axes.map(|axis| (axis.name.clone(), points(axis))));
+    root.list("exclude", plan.exclude.iter().map(|e| Yaml::from(e.text())));
+    let repeat = plan.axis(REPEAT).map(Axis::len);
+    let stages = plan.stages.iter().map(|stage| {
+        let code = code.get(&stage.name).map(Vec::as_slice).unwrap_or_default();
+        (stage.name.clone(), self::stage(stage, terms.get(&stage.name), code, repeat))
+    });
+    root.map("stages", stages);
+    let mut families: BTreeMap<&str, &Claim> = BTreeMap::new();
+    for claim in &plan.claims {
+        families.entry(&claim.family).or_insert(claim);
+    }
+    root.map("families", families.into_iter().map(|(name, claim)| (name.to_owned(), family(claim))));
+    root.map("claims", plan.claims.iter().map(|claim| (claim.name.clone(), self::claim(claim))));
+    serde_yaml::to_string(&root.done()).expect("texts, numbers and collections are YAML")
+}
+
+/// A mapping under construction; keys keep their order.
+#[derive(Default)]
+struct Map(Mapping);
+
+impl Map {
+    fn put(&mut self, key: &str, value: impl Into<Yaml>) {
+        self.0.insert(Yaml::from(key), value.into());
+    }
+
+    fn maybe(&mut self, key: &str, value: Option<impl Into<Yaml>>) {
+        if let Some(value) = value {
+            self.put(key, value);
+        }
+    }
+
+    fn list(&mut self, key: &str, items: impl Iterator<Item = Yaml>) {
+        let items: Vec<Yaml> = items.collect();
+        if !items.is_empty() {
+            self.put(key, Yaml::Sequence(items));
+        }
+    }
+
+    fn map(&mut self, key: &str, entries: impl Iterator<Item = (String, Yaml)>) {
+        let map: Mapping = entries.map(|(key, value)| (Yaml::from(key), value)).collect();
+        if !map.is_empty() {
+            self.put(key, Yaml::Mapping(map));
+        }
+    }
+
+    fn done(self) -> Yaml {
+        Yaml::Mapping(self.0)
+    }
+}
+
+fn yaml(value: &Value) -> Yaml {
+    match value {
+        Value::Bool(b) => Yaml::from(*b),
+        Value::Int(i) => Yaml::from(*i),
+        Value::Float(x) => Yaml::from(*x),
+        Value::Text(text) => Yaml::from(text.as_str()),
+        Value::List(items) => Yaml::Sequence(items.iter().map(yaml).collect()),
+        Value::Map(map) => Yaml::Mapping(map.iter().map(|(k, v)| (Yaml::from(k.as_str()), yaml(v))).collect()),
+    }
+}
+
+fn texts(items: &[String]) -> impl Iterator<Item = Yaml> + '_ {
+    items.iter().map(|item| Yaml::from(item.as_str()))
+}
+
+fn points(axis: &Axis) -> Yaml {
+    let mut map = Map::default();
+    match &axis.points {
+        Points::List(values) => return Yaml::Sequence(values.iter().map(yaml).collect()),
+        Points::Named(points) => {
+            for point in points {
+                let attributes = point.attributes.iter().map(|(k, v)| (Yaml::from(k.as_str()), yaml(v)));
+                map.put(&point.name, Yaml::Mapping(attributes.collect()));
+            }
+        }
+        Points::Range { start, stop, step } => map.list("range", [start, stop, step].into_iter().map(yaml)),
+        Points::Log { low, high, count } => {
+            map.list("log", [Yaml::from(*low), Yaml::from(*high), Yaml::from(*count)].into_iter());
+        }
+        Points::Seeds { count, salt } => {
+            map.put("seeds", *count);
+            map.maybe("salt", salt.as_deref());
+        }
+        Points::Derived(formula) => map.put("derived", formula.text()),
+    }
+    map.done()
+}
+
+fn stage(stage: &Stage, terms: Option<&Terms>, code: &[String], repeat: Option<u64>) -> Yaml {
+    let mut map = Map::default();
+    map.maybe("kind", stage.kind.map(avow_model::op::Kind::word));
+    match &stage.program {
+        Program::Shell(template) => map.put("run", template.to_string()),
+        Program::Arguments(arguments) => map.list("run", arguments.iter().map(|a| Yaml::from(a.to_string()))),
+        Program::Op { name, with, .. } => {
+            map.put("uses", name.as_str());
+            map.map("with", with.iter().map(|(k, v)| (k.clone(), yaml(v))));
+        }
+    }
+    let operation = matches!(stage.program, Program::Op { .. });
+    if !operation {
+        map.put("code", Yaml::Sequence(texts(code).collect()));
+        match &stage.environment {
+            Some(environment) => map.map(
+                "environment",
+                [(environment.manager.clone(), Yaml::from(environment.path.as_str()))].into_iter(),
+            ),
+            None => map.put("environment", "none"),
+        }
+        map.map("env", stage.env.iter().map(|(k, v)| (k.clone(), Yaml::from(v.to_string()))));
+    }
+    map.map("inputs", stage.inputs.iter().map(|(name, input)| (name.clone(), self::input(input))));
+    outputs(stage, operation, &mut map);
+    if stage.repeats {
+        map.maybe("repeat", repeat);
+    }
+    map.put("reuse", match stage.reuse {
+        Reuse::Always => "always",
+        Reuse::SameHost => "same-host",
+        Reuse::Never => "never",
+    });
+    map.put("determinism", determinism(&stage.determinism));
+    map.maybe("hardware", stage.hardware.as_deref());
+    if let Some(terms) = terms {
+        self::terms(terms, &mut map);
+    }
+    map.done()
+}
+
+fn input(input: &Input) -> Yaml {
+    let mut map = Map::default();
+    match &input.from {
+        Source::Path { path, .. } => {
+            map.put("path", path.as_str());
+            map.maybe("at", (input.mount != *path).then_some(input.mount.as_str()));
+        }
+        Source::Url { url, digest } => {
+            map.put("url", url.as_str());
+            map.put("digest", digest.to_string());
+            map.put("at", input.mount.as_str());
+        }
+        Source::Output { stage, output, at, gather } => {
+            map.put("from", format!("{stage}.{output}"));
+            map.map("at", at.iter().map(|(k, v)| (k.clone(), yaml(v))));
+            map.list("gather", texts(gather));
+            map.maybe("for", input.scoring.then_some("scoring"));
+        }
+    }
+    map.done()
+}
+
+fn outputs(stage: &Stage, operation: bool, map: &mut Map) {
+    let measured = |name: &str| stage.measurements.iter().any(|file| file.output == name);
+    let plain = |output: &Output| !output.optional && !output.holdout;
+    let listed = stage.outputs.iter().filter(|(name, output)| {
+        let implied = operation && output.path == MEASUREMENTS_FILE && measured(name);
+        !implied && !(measured(name) && plain(output))
+    });
+    map.map("outputs", listed.map(|(name, output)| (name.clone(), self::output(output))));
+    if !operation {
+        let files = stage.measurements.iter().filter_map(|file| {
+            let output = stage.outputs.get(&file.output)?;
+            Some((file.output.clone(), measurement(file, output)))
+        });
+        map.map("measurements", files);
+    }
+}
+
+fn output(output: &Output) -> Yaml {
+    let mut map = Map::default();
+    map.put("path", if output.folder { format!("{}/", output.path) } else { output.path.clone() });
+    map.maybe("optional", output.optional.then_some(true));
+    map.maybe("keep", (output.keep == Keep::Digest).then_some("digest"));
+    map.maybe("holdout", output.holdout.then_some(true));
+    map.done()
+}
+
+fn measurement(file: &MeasurementFile, output: &Output) -> Yaml {
+    let mut map = Map::default();
+    map.put("file", output.path.as_str());
+    map.list("values", texts(&file.values));
+    map.list("keys", texts(&file.keys));
+    map.done()
+}
+
+fn determinism(determinism: &Determinism) -> Yaml {
+    match determinism {
+        Determinism::Bytes => Yaml::from("bytes"),
+        Determinism::Distribution => Yaml::from("distribution"),
+        Determinism::Unrepeatable => Yaml::from("unrepeatable"),
+        Determinism::Tolerance(tolerance) => {
+            let mut map = Map::default();
+            map.put("class", "tolerance");
+            self::tolerance(tolerance, &mut map);
+            map.done()
+        }
+    }
+}
+
+fn tolerance(tolerance: &Tolerance, map: &mut Map) {
+    map.maybe("absolute", (tolerance.absolute > 0.0).then_some(tolerance.absolute));
+    map.maybe("relative", (tolerance.relative > 0.0).then_some(tolerance.relative));
+}
+
+fn terms(terms: &Terms, map: &mut Map) {
+    let mut resources = Map::default();
+    resources.put("cpus", terms.cpus);
+    resources.maybe("memory", terms.memory.map(units::spell_size));
+    resources.maybe("disk", terms.disk.map(units::spell_size));
+    resources.maybe("gpus", (terms.gpus > 0).then_some(terms.gpus));
+    map.put("resources", resources.done());
+    map.maybe("timeout", terms.timeout.map(units::spell_duration));
+    map.maybe("retries", (terms.retries > 0).then_some(terms.retries));
+}
+
+fn family(claim: &Claim) -> Yaml {
+    let mut map = Map::default();
+    map.put("alpha", decimal(&claim.alpha));
+    map.put("correct", match claim.correct {
+        Correction::Holm => "holm",
+        Correction::Bonferroni => "bonferroni",
+        Correction::None => "none",
+    });
+    map.done()
+}
+
+/// An exact decimal as a number where that reads back as the same, else as text.
+fn decimal(text: &str) -> Yaml {
+    text.parse::<f64>().map_or_else(|_| Yaml::from(text), Yaml::from)
+}
+
+fn claim(claim: &Claim) -> Yaml {
+    let mut map = Map::default();
+    map.maybe("says", claim.says.as_deref());
+    map.put("tier", claim.tier.word());
+    map.put("family", claim.family.as_str());
+    map.list("requires", texts(&claim.requires));
+    test(&claim.test, &mut map, 0);
+    map.map("means", claim.means.iter().map(|(k, v)| (k.clone(), Yaml::from(v.as_str()))));
+    map.maybe("silent_on", claim.silent_on.as_deref());
+    map.done()
+}
+
+fn test(test: &Test, map: &mut Map, depth: usize) {
+    match test {
+        Test::One(part) => self::part(part, map),
+        Test::All(parts) if depth < limits::AXES => {
+            let each = parts.iter().map(|part| {
+                let mut map = Map::default();
+                self::test(part, &mut map, depth + 1);
+                map.done()
+            });
+            map.list("all", each);
+        }
+        Test::All(_) | Test::Unmeasured => {}
+    }
+}
+
+fn part(part: &Part, map: &mut Map) {
+    let name = match &part.select.of {
+        Selected::Measurement(name) | Selected::Output(name) => name,
+    };
+    map.put("select", format!("{}.{name}", part.select.stage));
+    let filter = part.select.filter.iter();
+    map.map("where", filter.map(|(k, v)| (k.clone(), Yaml::Sequence(v.iter().map(yaml).collect()))));
+    if let Some(compare) = &part.compare {
+        let arms = Yaml::Sequence(vec![yaml(&compare.first), yaml(&compare.second)]);
+        map.map("compare", [(compare.dimension.clone(), arms)].into_iter());
+    }
+    map.list(
+        "reduce",
+        part.reduce.iter().map(|reduce| {
+            let mut one = Map::default();
+            one.put(&reduce.dimension, reduction(reduce.by));
+            one.done()
+        }),
+    );
+    map.list("per", texts(&part.per));
+    map.maybe("replicate", part.replicate.as_deref());
+    if let (Missing::Drop { void_above }, Some(unit)) = (&part.missing, &part.replicate) {
+        let mut missing = Map::default();
+        missing.put("drop", unit.as_str());
+        missing.put("void_above", decimal(void_above));
+        map.put("missing", missing.done());
+    }
+    map.maybe("judge", (part.judge == Judge::Estimate).then_some("estimate"));
+    map.put("rule", rule(&part.rule));
+}
+
+fn reduction(by: Reduction) -> &'static str {
+    match by {
+        Reduction::Mean => "mean",
+        Reduction::Median => "median",
+        Reduction::Min => "min",
+        Reduction::Max => "max",
+        Reduction::Sum => "sum",
+    }
+}
+
+fn rule(rule: &Rule) -> Yaml {
+    let mut map = Map::default();
+    map.put("kind", rule.word());
+    map.maybe("along", rule.along());
+    match rule {
+        Rule::Threshold { statistic, bound, .. } => {
+            map.put("statistic", match statistic {
+                Statistic::Mean => "mean",
+                Statistic::Median => "median",
+                Statistic::Every => "every",
+            });
+            self::bound(bound, &mut map);
+        }
+        Rule::Difference { bound, .. } => self::bound(bound, &mut map),
+        Rule::Equivalence { about, margin, .. } => {
+            map.put("about", *about);
+            map.put("margin", *margin);
+        }
+        Rule::Proportion { success, bound, .. } => {
+            let (key, x) = match success {
+                Condition::Above(x) => ("above", *x),
+                Condition::AtLeast(x) => ("at_least", *x),
+                Condition::Below(x) => ("below", *x),
+                Condition::AtMost(x) => ("at_most", *x),
+            };
+            map.map("success", [(key.to_owned(), Yaml::from(x))].into_iter());
+            self::bound(bound, &mut map);
+        }
+        Rule::Trend { statistic, of, bound, .. } => {
+            map.put("statistic", match statistic {
+                RankStatistic::Spearman => "spearman",
+                RankStatistic::Kendall => "kendall",
+            });
+            map.put("of", match of {
+                TrendOf::Unit => "unit",
+                TrendOf::Pooled => "pooled",
+            });
+            self::bound(bound, &mut map);
+        }
+        Rule::Curve { formula, within, .. } => {
+            map.put("formula", formula.text());
+            map.put("within", self::within(within));
+        }
+        Rule::Slope { scale, bound, .. } => {
+            map.put("scale", match scale {
+                Scale::Linear => "linear",
+                Scale::LogLog => "log-log",
+            });
+            self::bound(bound, &mut map);
+        }
+        Rule::Exact { within, .. } => map.maybe("within", within.as_ref().map(self::within)),
+    }
+    if let Some(inference) = rule.inference() {
+        self::inference(rule, inference, &mut map);
+    }
+    map.done()
+}
+
+fn within(tolerance: &Tolerance) -> Yaml {
+    let mut map = Map::default();
+    self::tolerance(tolerance, &mut map);
+    map.done()
+}
+
+fn bound(bound: &Bound, map: &mut Map) {
+    let mut gap = |key: &str, opposite: &str, bound: f64, refute: f64| {
+        map.put(key, bound);
+        if refute != bound {
+            map.map("refute", [(opposite.to_owned(), Yaml::from(refute))].into_iter());
+        }
+    };
+    match bound {
+        Bound::Above { bound, refute } => gap("above", "below", *bound, *refute),
+        Bound::Below { bound, refute } => gap("below", "above", *bound, *refute),
+        Bound::Between { low, high } => map.list("between", [*low, *high].into_iter().map(Yaml::from)),
+    }
+}
+
+fn inference(rule: &Rule, inference: &Inference, map: &mut Map) {
+    map.maybe("method", (inference.method != Method::None).then(|| reach::word(inference.method)));
+    let sided = !matches!(rule, Rule::Curve { .. });
+    map.maybe("side", sided.then_some(match inference.side {
+        Side::Two => "two",
+        Side::One => "one",
+    }));
+    map.maybe("variation", inference.deterministic.then_some("none"));
+    map.maybe("smallest", inference.smallest);
+}

@@ -1,0 +1,111 @@
+//! Keys of a claim and of its parts.
+
+use super::rule::RULES;
+use super::{Key, Names, Shape, Table, Word};
+use super::{key, later, must, word};
+
+/// The tiers.
+pub(crate) static TIERS: &[Word] = &[
+    word("primary", "decides; corrected together"),
+    word("secondary", "decides; corrected apart from the primary ones"),
+    word("descriptive", "estimates and unadjusted intervals, no verdict words"),
+    word("exploratory", "shown apart, never a verdict"),
+];
+
+/// What decides.
+pub(crate) static JUDGE: &[Word] = &[
+    word("interval", "the interval, or its p-value"),
+    word("estimate", "the estimate alone; printed as such, outside families"),
+];
+
+static REDUCTIONS: &[Word] = &[
+    word("mean", "the arithmetic mean"),
+    word("median", "the median"),
+    word("min", "the smallest"),
+    word("max", "the largest"),
+    word("sum", "the sum"),
+];
+
+/// Verdicts that `means` may explain.
+pub(crate) static VERDICTS: Table = Table {
+    name: "means",
+    about: "Registered text printed under a verdict.",
+    keys: &[
+        key("supported", Shape::Text, "", "what it would mean"),
+        key("refuted", Shape::Text, "", "what it would mean"),
+        key("reversed", Shape::Text, "", "what it would mean"),
+        key("inconclusive", Shape::Text, "", "what it would mean"),
+        key("void", Shape::Text, "", "what it would mean"),
+    ],
+    with: &[],
+};
+
+static MISSING: Table = Table {
+    name: "missing",
+    about: "What missing and non-finite units do. Without it any of them voids the claim.",
+    keys: &[
+        must("drop", Shape::Dimension, "the replicate: its missing units are dropped and counted"),
+        must("void_above", Shape::Share, "the share of planned units, strictly above which the claim is void"),
+    ],
+    with: &[],
+};
+
+static REDUCTION: Shape = Shape::Named(Names::Dimension, &Shape::Word(REDUCTIONS));
+
+/// The keys that select numbers and decide on them; a claim has them, and so has each part of an `all`.
+pub(crate) static PART: Table = Table {
+    name: "part of a claim",
+    about: "One selection and its rule, or an `all` of further parts.",
+    keys: PART_KEYS,
+    with: &[],
+};
+
+static PART_KEYS: &[Key] = &[
+    key("select", Shape::Selector, "", "`stage.name`: a measurement, or for `exact` an output; a bare name where one stage writes it"),
+    key("where", FILTER_KEY, "everything", "only records with these values of an axis, attribute or record key"),
+    key("compare", ARMS_KEY, "", "a contrast, first minus second: `{wd: [0.1, 0]}`"),
+    key("reduce", REDUCE_KEY, "", "dimensions folded away: `{layer: mean}`; a list where their order matters"),
+    key("per", DIMENSIONS_KEY, "", "dimensions whose every value makes a member of its own"),
+    key("replicate", Shape::Dimension, "the axis `seed`, if the stage depends on it", "the dimension whose values are the units"),
+    key("missing", Shape::Map(&MISSING), "any missing unit voids the claim", "what missing and non-finite units do"),
+    key("judge", Shape::Word(JUDGE), "interval", "what decides"),
+    key("rule", Shape::Tagged(RULES), "", "what supports or refutes the claim"),
+    key("all", ALL_KEY, "", "parts that must all hold; needs no correction to be Supported"),
+    later("any", "parts of which one must hold"),
+    later("count", "how many units must hold"),
+    later("clusters", "units that depend on one another"),
+    later("assume", "an assumption that a method needs"),
+    later("scale", "the scale values are taken on (`log`)"),
+    later("weight", "this member's share of α"),
+];
+const FILTER_KEY: Shape =
+    Shape::Named(Names::Dimension, &Shape::Either(&[Shape::Scalar, Shape::List(&Shape::Scalar)]));
+const ARMS_KEY: Shape = Shape::Named(Names::Dimension, &Shape::Items(&Shape::Scalar, 2, 2));
+const REDUCE_KEY: Shape = Shape::Either(&[
+    Shape::Named(Names::Dimension, &Shape::Word(REDUCTIONS)),
+    Shape::List(&REDUCTION),
+]);
+const DIMENSIONS_KEY: Shape = Shape::Either(&[Shape::Dimension, Shape::List(&Shape::Dimension)]);
+/// A part may hold parts, so the table is named by a function.
+const ALL_KEY: Shape = Shape::Either(&[Shape::Again(part), Shape::Items(&Shape::Again(part), 1, 1_000)]);
+
+fn part() -> &'static Table {
+    &PART
+}
+
+/// The keys of a claim.
+pub(crate) static CLAIM: Table = Table {
+    name: "claim",
+    about: "A statement, the numbers it is about and the rule that decides it. A claim without `select` and `all` (a theorem) is Void until something measures it.",
+    keys: &[
+        key("says", Shape::Text, "", "the statement, in your words; registered"),
+        key("tier", Shape::Word(TIERS), "primary", "which claims decide"),
+        key("family", Shape::Name, "the tier's word", "the claims that share an error rate"),
+        key("requires", DIMENSIONS_KEY, "none", "claims that must be Supported, else this one is Void"),
+        key("means", Shape::Map(&VERDICTS), "", "registered text printed under a verdict"),
+        key("silent_on", Shape::Text, "", "what the claim does not speak about; registered"),
+        later("after", "a fixed sequence: tested only if that claim is Supported"),
+        later("gate", "error control across tiers"),
+    ],
+    with: &[&PART],
+};

@@ -1,0 +1,134 @@
+//! Keys of the spec itself: the top level, axes, families, analysis.
+
+use super::claim::CLAIM;
+use super::stage::STAGE;
+use super::{Form, Key, Names, Shape, Table, Word};
+use super::{form, form_later, key, later, must, word, word_later};
+
+/// How a family's p-values are corrected.
+pub(crate) static CORRECTIONS: &[Word] = &[
+    word("holm", "step-down; controls the chance of any wrong verdict in the family"),
+    word("bonferroni", "every member at α/m"),
+    word("none", "no correction; every output says so"),
+    word_later("hochberg", "step-up, under positive dependence"),
+    word_later("hommel", "step-up, under positive dependence"),
+    word_later("max", "one permutation for all members"),
+    word_later("bh", "false discovery rate"),
+    word_later("by", "false discovery rate, any dependence"),
+];
+
+static FAMILY_KEYS: &[Key] = &[
+    key("alpha", Shape::Share, "`analysis.alpha`", "the level of the family, above 0 and below 0.5"),
+    key("correct", Shape::Word(CORRECTIONS), "`analysis.correct`", "how the members are corrected"),
+];
+
+static FAMILY: Table = Table {
+    name: "family",
+    about: "One family of claims that share an error rate; its name is a tier's word or one that claims give under `family`.",
+    keys: FAMILY_KEYS,
+    with: &[],
+};
+
+/// The analysis defaults.
+pub(crate) static ANALYSIS: Table = Table {
+    name: "analysis",
+    about: "Defaults of every family.",
+    keys: &[
+        key("alpha", Shape::Share, "0.05", "the level, above 0 and below 0.5"),
+        key("correct", Shape::Word(CORRECTIONS), "holm", "how a family's members are corrected"),
+        later("design", "looks at the data before all units are in (`sequential`)"),
+        later("gate", "tests a tier only if every claim of another tier is Supported"),
+        later("directions", "a stricter control of errors of direction"),
+    ],
+    with: &[],
+};
+
+static RANGE: Table = Table {
+    name: "axis: range",
+    about: "Equally spaced numbers; the stop is left out, as in Python.",
+    keys: &[must("range", Shape::Items(&Shape::Number, 2, 3), "`[start, stop]` or `[start, stop, step]`")],
+    with: &[],
+};
+
+static LOG: Table = Table {
+    name: "axis: log",
+    about: "Numbers at equal ratios, both ends included.",
+    keys: &[must("log", Shape::Items(&Shape::Positive, 3, 3), "`[low, high, count]`")],
+    with: &[],
+};
+
+static SEEDS: Table = Table {
+    name: "axis: seeds",
+    about: "Seeds that nobody picks: derived from the axis' name and the index. `${axes.seed.init}`, `.order`, `.data` and `.eval` are independent streams of one seed.",
+    keys: &[
+        must("seeds", Shape::Int(1, 100_000), "how many"),
+        key("salt", Shape::Text, "none", "separates experiments that must not share seeds"),
+        later("fresh", "derives the seeds from the registration, so that confirmatory cells are new"),
+    ],
+    with: &[],
+};
+
+static DERIVED: Table = Table {
+    name: "axis: derived",
+    about: "A value computed from other axes and parameters; it adds no cells.",
+    keys: &[must("derived", Shape::Formula, "e.g. `axes.width * axes.depth`")],
+    with: &[],
+};
+
+static AXIS_FORMS: &[Form] = &[
+    form("range", &RANGE),
+    form("log", &LOG),
+    form("seeds", &SEEDS),
+    form("derived", &DERIVED),
+    form_later("from"),
+    form_later("pairs"),
+];
+
+/// A mapping axis: its keys are the values, each with attributes.
+static POINTS: Shape = Shape::Named(Names::AxisValue, &Shape::Named(Names::Variable, &Shape::Scalar));
+
+static AXIS: Shape = Shape::Either(&[Shape::List(&Shape::Scalar), Shape::Forms(AXIS_FORMS, &POINTS)]);
+
+static SOURCE: Table = Table {
+    name: "source",
+    about: "A publication that the experiment is about. Never part of a digest.",
+    keys: &[
+        key("arxiv", Shape::Printable, "", "an arXiv identifier, in quotes"),
+        key("doi", Shape::Text, "", "a DOI"),
+        key("url", Shape::Text, "", "an address"),
+        key("title", Shape::Text, "", "its title"),
+        key("claim", Shape::Text, "", "what it says, in one sentence"),
+    ],
+    with: &[],
+};
+
+static EXCLUDED: Shape = Shape::Either(&[
+    Shape::Formula,
+    Shape::Named(Names::Dimension, &Shape::Either(&[Shape::Scalar, Shape::List(&Shape::Scalar)])),
+]);
+
+/// The top level.
+pub(crate) static EXPERIMENT: Table = Table {
+    name: "experiment",
+    about: "A spec: what will be done, what will be measured and what would change our mind.",
+    keys: &[
+        must("avow", Shape::Exactly(1), "the version of the language"),
+        must("experiment", Shape::Text, "the experiment's name: lower-case letters, digits, `-`, `_` and `.`; it names the ledger"),
+        key("title", Shape::Text, "", "one line for people; in no digest"),
+        key("description", Shape::Text, "", "more for people; in no digest"),
+        key("sources", Shape::List(&Shape::Map(&SOURCE)), "", "publications; in no digest"),
+        key("params", Shape::Named(Names::Variable, &Shape::Value), "none", "named values, used as `${params.NAME}`"),
+        key("axes", Shape::Named(Names::Variable, &AXIS), "none", "the dimensions of the sweep, used as `${axes.NAME}`"),
+        key("exclude", Shape::List(&EXCLUDED), "none", "cells that do not exist: mappings from axes to values, or predicates such as `axes.depth > axes.width`"),
+        must("stages", Shape::Named(Names::Thing, &Shape::Map(&STAGE)), "what is done"),
+        key("analysis", Shape::Map(&ANALYSIS), "α 0.05, Holm", "defaults of every family"),
+        key("families", Shape::Named(Names::Thing, &Shape::Map(&FAMILY)), "one per tier", "families with settings of their own"),
+        key("claims", Shape::Named(Names::Thing, &Shape::Map(&CLAIM)), "none", "what is claimed, and what decides it"),
+        later("zip", "axes that move together"),
+        later("points", "explicit cells"),
+        later("pilot", "cells that calibration may look at and no claim may use"),
+        later("seen", "data that were looked at before"),
+        later("order", "the order in which members run"),
+    ],
+    with: &[],
+};

@@ -1,0 +1,200 @@
+//! Keys of the rules.
+
+use super::{Form, Key, Shape, Table, Word};
+use super::{form, form_later, key, later, must, word, word_later};
+
+static SIDES: &[Word] = &[
+    word("two", "q is twice the smaller one-sided p"),
+    word("one", "q is the smaller one-sided p"),
+];
+
+static METHODS: &[Word] = &[
+    word("auto", "resolved before registration from the planned number of units and the family"),
+    word("t", "Student's t"),
+    word("sign-flip", "exact under symmetry"),
+    word("welch", "two independent arms; says that units do not pair"),
+    word("order-statistics", "for a median"),
+    word("clopper-pearson", "exact, for a proportion"),
+    word("jackknife", "over units, for a pooled trend"),
+    word("least-squares", "for a slope without units"),
+    word_later("wilcoxon", "signed ranks"),
+    word_later("permutation", "relabelling of two arms"),
+    word_later("student", "two arms of equal spread"),
+    word_later("mann-whitney", "ranks of two arms"),
+    word_later("bca", "bootstrap, ten units or more"),
+    word_later("percentile", "bootstrap, ten units or more"),
+    word_later("bootstrap-t", "bootstrap, ten units or more"),
+    word_later("bounded", "for values with a declared range"),
+    word_later("wilson", "for a proportion"),
+    word_later("newcombe", "for two proportions"),
+    word_later("fisher", "for two proportions"),
+    word_later("mcnemar", "for two paired proportions"),
+    word_later("page", "for a trend"),
+    word_later("monotone", "for a trend"),
+    word_later("hc3", "for a slope"),
+    word_later("theil-sen", "for a slope"),
+    word_later("power-offset", "for a slope"),
+    word_later("fieller", "for a ratio"),
+];
+static VARIATION: &[Word] = &[word("none", "the quantity is deterministic: position decides")];
+static STATISTICS: &[Word] = &[
+    word("mean", "the mean over units"),
+    word("median", "the median over units"),
+    word("every", "every single unit; no inference"),
+];
+static RANKS: &[Word] = &[word("spearman", "Spearman's ρ"), word("kendall", "Kendall's τ-b")];
+static TREND_OF: &[Word] = &[
+    word("unit", "the mean over units of the correlation within a unit"),
+    word("pooled", "the correlation over all cells"),
+    word_later("means", "every adjacent step"),
+];
+static SCALES: &[Word] = &[word("linear", "values as they are"), word("log-log", "natural logarithms of both")];
+
+static REFUTE: Table = Table {
+    name: "refute",
+    about: "Where the opposite region begins, if not at the bound itself.",
+    keys: &[
+        key("below", Shape::Quantity, "the bound", "with `above`: the opposite is below this"),
+        key("above", Shape::Quantity, "the bound", "with `below`: the opposite is above this"),
+    ],
+    with: &[],
+};
+
+static TOLERANCE: Table = Table {
+    name: "within",
+    about: "A tolerance: |a − b| ≤ absolute + relative · |b|.",
+    keys: &[
+        key("absolute", Shape::Quantity, "0", "in units of the value"),
+        key("relative", Shape::Quantity, "0", "as a share of the reference"),
+    ],
+    with: &[],
+};
+
+static SUCCESS: Table = Table {
+    name: "success",
+    about: "When a unit counts as a success: one of these.",
+    keys: &[
+        key("above", Shape::Quantity, "", "value > x"),
+        key("at_least", Shape::Quantity, "", "value ≥ x"),
+        key("below", Shape::Quantity, "", "value < x"),
+        key("at_most", Shape::Quantity, "", "value ≤ x"),
+    ],
+    with: &[],
+};
+
+/// The claim's region.
+static BOUNDS: Table = Table {
+    name: "bounds",
+    about: "The claim's region: `above`, `below`, or both bounds.",
+    keys: &[
+        key("above", Shape::Quantity, "", "the claim is: greater than this"),
+        key("below", Shape::Quantity, "", "the claim is: smaller than this"),
+        key("between", Shape::Items(&Shape::Quantity, 2, 2), "", "`[low, high]`: strictly inside"),
+        key("refute", Shape::Map(&REFUTE), "the bound", "opens a gap between support and refutation"),
+    ],
+    with: &[],
+};
+
+/// Settings that inferential rules share.
+static INFERENCE: Table = Table {
+    name: "inference",
+    about: "How it is inferred.",
+    keys: &[
+        key("method", Shape::Word(METHODS), "auto", "the method"),
+        key("side", Shape::Word(SIDES), "two", "one or two sides"),
+        key("variation", Shape::Word(VARIATION), "", "`none`: the quantity is deterministic"),
+        key("smallest", Shape::Quantity, "none", "the smallest effect of interest"),
+        later("assume", "an assumption that a method needs"),
+        later("skewed", "the interval need not hold the estimate"),
+        later("directions", "a stricter control of errors of direction"),
+    ],
+    with: &[],
+};
+
+const KIND: Key = must("kind", Shape::Text, "the rule");
+const ALONG: Key = must("along", Shape::Dimension, "the axis or record key it runs along");
+
+static THRESHOLD: Table = Table {
+    name: "rule: threshold",
+    about: "A level against one or two bounds.",
+    keys: &[KIND, key("statistic", Shape::Word(STATISTICS), "mean", "of what")],
+    with: &[&BOUNDS, &INFERENCE],
+};
+static DIFFERENCE: Table = Table {
+    name: "rule: difference",
+    about: "The contrast that `compare` names, against one or two bounds; paired where units pair.",
+    keys: &[KIND],
+    with: &[&BOUNDS, &INFERENCE],
+};
+static EQUIVALENCE: Table = Table {
+    name: "rule: equivalence",
+    about: "A level, or the contrast that `compare` names, within a margin.",
+    keys: &[
+        KIND,
+        must("margin", Shape::Quantity, "δ: the claim is τ − δ < θ < τ + δ"),
+        key("about", Shape::Quantity, "0 with `compare`, else required", "τ, the centre"),
+    ],
+    with: &[&INFERENCE],
+};
+static PROPORTION: Table = Table {
+    name: "rule: proportion",
+    about: "The share of units that succeed.",
+    keys: &[KIND, must("success", Shape::Map(&SUCCESS), "when a unit succeeds")],
+    with: &[&BOUNDS, &INFERENCE],
+};
+static TREND: Table = Table {
+    name: "rule: trend",
+    about: "A monotone relation along a dimension with three or more levels.",
+    keys: &[
+        KIND,
+        ALONG,
+        key("statistic", Shape::Word(RANKS), "spearman", "the rank correlation"),
+        key("of", Shape::Word(TREND_OF), "unit for bound 0, else pooled", "what the correlation is a property of"),
+    ],
+    with: &[&BOUNDS, &INFERENCE],
+};
+static CURVE: Table = Table {
+    name: "rule: curve",
+    about: "The mean follows a formula along a dimension, at every point.",
+    keys: &[
+        KIND,
+        ALONG,
+        must("formula", Shape::Formula, "over `axes.…`, `params.…`, and record keys as `keys.…`"),
+        must("within", Shape::Map(&TOLERANCE), "how near"),
+    ],
+    with: &[&INFERENCE],
+};
+static SLOPE: Table = Table {
+    name: "rule: slope",
+    about: "A least-squares slope along a dimension.",
+    keys: &[KIND, ALONG, key("scale", Shape::Word(SCALES), "linear", "of values or of logarithms")],
+    with: &[&BOUNDS, &INFERENCE],
+};
+static EXACT: Table = Table {
+    name: "rule: exact",
+    about: "All values equal along a dimension, or between the two arms of `compare`: bytes, or within a tolerance.",
+    keys: &[
+        KIND,
+        key("along", Shape::Dimension, "needed without `compare`", "the dimension whose values must agree"),
+        key("within", Shape::Map(&TOLERANCE), "equal bytes", "how near"),
+    ],
+    with: &[],
+};
+
+/// The rules by the word under `kind`.
+pub(crate) static RULES: &[Form] = &[
+    form("threshold", &THRESHOLD),
+    form("difference", &DIFFERENCE),
+    form("equivalence", &EQUIVALENCE),
+    form("proportion", &PROPORTION),
+    form("trend", &TREND),
+    form("curve", &CURVE),
+    form("slope", &SLOPE),
+    form("exact", &EXACT),
+    form_later("correlation"),
+    form_later("ratio"),
+    form_later("ranking"),
+    form_later("agreement"),
+    form_later("interaction"),
+    form_later("reported"),
+];

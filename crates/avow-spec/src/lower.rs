@@ -1,0 +1,130 @@
+//! From the tree to the plan: what every name refers to, what every default is, what cannot work.
+//!
+//! The steps run in order and each collects its own complaints, so that a wrong axis does not hide a wrong
+//! claim: [`axes`], then stages ([`outputs`], [`inputs`], [`stage`]), their graph ([`scope`]), their files
+//! ([`files`]), then [`claims`]. A step that cannot make sense of a part leaves it out and goes on; a plan
+//! comes only of a spec without any error. Nothing here expands a product of axes.
+
+mod axes;
+mod claims;
+mod exclude;
+mod files;
+mod holdout;
+mod inputs;
+mod operation;
+mod outputs;
+mod reference;
+mod rule;
+mod scope;
+mod selection;
+mod stage;
+
+pub(crate) use axes::REPEAT;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use avow_model::op::OpSignature;
+use avow_model::plan::{Plan, Terms};
+use avow_model::value::Value;
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::experiment::Experiment;
+use crate::reach::Reach;
+use crate::world::World;
+
+/// What lowering gives.
+#[derive(Debug)]
+pub struct Lowered {
+    /// The plan; `None` where anything is wrong.
+    pub plan: Option<Plan>,
+    /// Limits and resources by stage.
+    pub terms: BTreeMap<String, Terms>,
+    /// Everything that is wrong beyond the form, by place.
+    pub diagnostics: Vec<Diagnostic>,
+    /// What the planned number of units can show, for each inferential part of a claim.
+    pub reach: Vec<Reach>,
+    /// The code files and folders of each stage.
+    pub code: BTreeMap<String, Vec<String>>,
+}
+
+/// Bounds that keep any spec cheap to check.
+pub(crate) mod limits {
+    /// Most axes.
+    pub(crate) const AXES: usize = 64;
+    /// Most stages.
+    pub(crate) const STAGES: usize = 20_000;
+    /// Most claims.
+    pub(crate) const CLAIMS: usize = 10_000;
+    /// Longest axis.
+    pub(crate) const POINTS: u64 = 1_000_000;
+    /// Longest formula, in bytes: its tree is walked recursively.
+    pub(crate) const FORMULA: usize = 1_000;
+    /// Most values that one derived value may read, directly or through others.
+    pub(crate) const DERIVED: u64 = 1_000;
+    /// Most predicate evaluations in one check.
+    pub(crate) const EVALUATIONS: u64 = 100_000;
+}
+
+/// What every step shares.
+struct Cx<'a> {
+    spec: &'a Experiment,
+    world: &'a dyn World,
+    ops: &'a [OpSignature],
+    params: BTreeMap<String, Value>,
+    out: RefCell<Diagnostics>,
+    /// Parameters that something refers to.
+    used_params: RefCell<BTreeSet<String>>,
+    /// Derived axes that something refers to.
+    used_derived: RefCell<BTreeSet<String>>,
+}
+
+impl Cx<'_> {
+    fn push(&self, diagnostic: Diagnostic) {
+        self.out.borrow_mut().push(diagnostic);
+    }
+
+    fn source(&self) -> &str {
+        self.spec.text()
+    }
+}
+
+/// Lowers an experiment to its plan. All problems beyond the form are collected; none comes twice.
+pub fn lower(experiment: &Experiment, world: &dyn World, ops: &[OpSignature]) -> Lowered {
+    let mut cx = Cx {
+        spec: experiment,
+        world,
+        ops,
+        params: BTreeMap::new(),
+        out: RefCell::default(),
+        used_params: RefCell::default(),
+        used_derived: RefCell::default(),
+    };
+    cx.params = axes::params(&cx);
+    let root = experiment.root();
+    let axes = axes::read(&cx);
+    let exclude = exclude::read(&cx, &axes);
+    let mut drafts = stage::read(&cx, &axes);
+    let order = scope::order(&cx, &drafts);
+    scope::fill(&cx, &axes, &mut drafts, &order);
+    holdout::check(&cx, &drafts, &order);
+    files::fill(&cx, &mut drafts);
+    let by_name: HashMap<&str, usize> = drafts.iter().enumerate().map(|(i, d)| (d.name.as_str(), i)).collect();
+    let stages = scope::Stages { drafts: &drafts, by_name };
+    let claims = claims::read(&cx, &axes, &stages, &exclude);
+    scope::unused(&cx, &axes, &stages, &claims.selected);
+    axes::unused_params(&cx);
+    let code = drafts.iter().filter(|d| d.op.is_none()).map(|d| (d.name.clone(), d.code.clone())).collect();
+    let terms = drafts.iter().map(|d| (d.name.clone(), d.terms.clone())).collect();
+    let name = root.get("experiment").and_then(|node| axes::experiment_name(&cx, node));
+    let faulty = experiment.is_faulty() || cx.out.borrow().any_error();
+    let plan = name.filter(|_| !faulty).map(|experiment| Plan {
+        experiment,
+        params: cx.params.clone(),
+        axes: scope::planned_axes(&axes, &drafts),
+        exclude,
+        stages: drafts.into_iter().filter_map(stage::Draft::finish).collect(),
+        claims: claims.claims,
+    });
+    Lowered { plan, terms, diagnostics: cx.out.into_inner().finish(), reach: claims.reach, code }
+}

@@ -1,0 +1,637 @@
+//! Claims: parts, units, families, methods.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::Range;
+
+use avow_model::claim::{
+    Claim, Compare, Correction, Judge, Method, Missing, Part, Reduce, Reduction, Rule, Selected, Statistic, Test,
+    Tier,
+};
+use avow_model::expression::Expression;
+use avow_model::value::Value;
+
+use super::axes::Axes;
+use super::rule::{self, Arms, Choice, Context};
+use super::scope::Stages;
+use super::selection::{self, Chosen, Dimension};
+use super::{Cx, limits};
+use crate::diagnostic::{Diagnostic, did_you_mean, listed};
+use crate::keys::Names;
+use crate::reach::{self, Level, Question, Reach};
+use crate::tree::{Entry, Node};
+use crate::units;
+
+/// All claims with what their plan can show.
+pub(super) struct Claims {
+    pub(super) claims: Vec<Claim>,
+    pub(super) reach: Vec<Reach>,
+    /// Outputs that claims compare.
+    pub(super) selected: HashSet<(String, String)>,
+}
+
+/// A part whose method may still depend on the family.
+struct PartDraft {
+    part: Part,
+    choice: Choice,
+    n: Option<u64>,
+    arms: Arms,
+    /// How many family members it makes; at least one.
+    members: u64,
+    /// Where its rule stands.
+    at: Range<usize>,
+}
+
+enum TestDraft {
+    One(Box<PartDraft>),
+    All(Vec<TestDraft>),
+    Unmeasured,
+}
+
+struct ClaimDraft<'e> {
+    entry: &'e Entry,
+    tier: Tier,
+    family: String,
+    test: TestDraft,
+}
+
+/// A family's settings.
+#[derive(Clone)]
+struct Family {
+    level: Level,
+    correct: Correction,
+}
+
+/// Reads all claims.
+pub(super) fn read(cx: &Cx<'_>, axes: &Axes, stages: &Stages<'_, '_>, _exclude: &[Expression]) -> Claims {
+    let entries = cx.spec.root().get("claims").map(|n| n.entries()).unwrap_or_default();
+    if entries.len() > limits::CLAIMS {
+        let message = format!("more than {} claims", limits::CLAIMS);
+        cx.push(Diagnostic::error("too-large", entries[limits::CLAIMS].at.clone(), message));
+    }
+    let named = |e: &&Entry| e.value.is_map() && Names::Thing.allows(&e.key);
+    let mut entries: Vec<&Entry> = entries.iter().take(limits::CLAIMS).filter(named).collect();
+    entries.sort_by(|a, b| a.key.cmp(&b.key));
+    let mut selected = HashSet::new();
+    let reader = Reader { cx, axes, stages };
+    let drafts: Vec<ClaimDraft<'_>> =
+        entries.iter().map(|entry| reader.claim(entry, &mut selected)).collect();
+    requires(cx, &entries);
+    let families = families(cx, &drafts);
+    let members = members(&drafts);
+    let mut found = Claims { claims: Vec::new(), reach: Vec::new(), selected };
+    for draft in drafts {
+        let family = families.get(&draft.family).cloned().unwrap_or_else(|| settings(cx, None));
+        let count = members.get(&draft.family).copied().unwrap_or(1).max(1);
+        let decided = matches!(draft.tier, Tier::Primary | Tier::Secondary);
+        let resolver = Resolver { cx, claim: &draft.entry.key, family: &family, members: if decided { count } else { 1 } };
+        let test = resolver.test(draft.test, &mut found.reach);
+        found.claims.push(Claim {
+            name: draft.entry.key.clone(),
+            says: text(&draft.entry.value, "says"),
+            tier: draft.tier,
+            family: draft.family,
+            correct: if decided { family.correct } else { Correction::None },
+            alpha: family.level.spelled(),
+            requires: required(&draft.entry.value),
+            means: means(&draft.entry.value),
+            silent_on: text(&draft.entry.value, "silent_on"),
+            test,
+        });
+    }
+    found
+}
+
+fn text(node: &Node, key: &str) -> Option<String> {
+    node.get(key).and_then(|n| n.text()).map(str::to_owned)
+}
+
+fn means(node: &Node) -> BTreeMap<String, String> {
+    let entries = node.get("means").map(|n| n.entries()).unwrap_or_default();
+    entries.iter().filter_map(|e| Some((e.key.clone(), e.value.text()?.to_owned()))).collect()
+}
+
+fn required(node: &Node) -> Vec<String> {
+    let Some(node) = node.get("requires") else { return Vec::new() };
+    let mut names: Vec<String> = node.one_or_more().iter().filter_map(|n| n.text().map(str::to_owned)).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Names under `requires`, and cycles among them.
+fn requires(cx: &Cx<'_>, entries: &[&Entry]) {
+    let index: HashMap<&str, usize> = entries.iter().enumerate().map(|(i, e)| (e.key.as_str(), i)).collect();
+    let mut edges: Vec<Vec<usize>> = vec![Vec::new(); entries.len()];
+    for (i, entry) in entries.iter().enumerate() {
+        let Some(node) = entry.value.get("requires") else { continue };
+        for item in node.one_or_more() {
+            let Some(name) = item.text() else { continue };
+            match index.get(name) {
+                Some(j) => edges[i].push(*j),
+                None => {
+                    let message = format!("there is no claim `{name}`");
+                    let near = did_you_mean(name, entries.iter().map(|e| e.key.as_str()));
+                    cx.push(Diagnostic::error("unknown-claim", item.span.clone(), message).maybe_hint(near));
+                }
+            }
+        }
+    }
+    // Claims without open requirements are taken away until nothing moves; what stays is on or behind a cycle.
+    let mut open: Vec<usize> = edges.iter().map(Vec::len).collect();
+    let mut dependents: Vec<Vec<usize>> = vec![Vec::new(); entries.len()];
+    for (i, targets) in edges.iter().enumerate() {
+        targets.iter().for_each(|j| dependents[*j].push(i));
+    }
+    let mut free: Vec<usize> = (0..entries.len()).filter(|i| open[*i] == 0).collect();
+    while let Some(i) = free.pop() {
+        for dependent in &dependents[i] {
+            open[*dependent] -= 1;
+            if open[*dependent] == 0 {
+                free.push(*dependent);
+            }
+        }
+    }
+    let Some(start) = open.iter().position(|n| *n > 0) else { return };
+    let mut path = vec![start];
+    while let Some(next) = path.last().and_then(|i| edges[*i].iter().find(|j| open[**j] > 0)) {
+        if let Some(at) = path.iter().position(|i| i == next) {
+            let names: Vec<String> = path[at..].iter().chain([next]).map(|i| format!("`{}`", entries[*i].key)).collect();
+            let message = format!("these claims require each other: {}", names.join(" → "));
+            cx.push(Diagnostic::error("cycle", entries[*next].at.clone(), message));
+            return;
+        }
+        path.push(*next);
+    }
+}
+
+fn tier(node: &Node) -> Tier {
+    match node.get("tier").and_then(|n| n.text()) {
+        Some("secondary") => Tier::Secondary,
+        Some("descriptive") => Tier::Descriptive,
+        Some("exploratory") => Tier::Exploratory,
+        _ => Tier::Primary,
+    }
+}
+
+/// The settings of a family: its own, then those of `analysis`, then the defaults.
+fn settings(cx: &Cx<'_>, own: Option<&Node>) -> Family {
+    let analysis = cx.spec.root().get("analysis");
+    let find = |key: &str| own.and_then(|n| n.get(key)).or_else(|| analysis.and_then(|n| n.get(key)));
+    let level = find("alpha").and_then(|node| {
+        let level = Level::parse(&node.scalar()?.text)?;
+        let number = level.number();
+        if number <= 0.0 || number >= 0.5 {
+            let message = format!("the level {} is not above 0 and below 0.5", level.spelled());
+            cx.push(Diagnostic::error("level", node.span.clone(), message));
+            return None;
+        }
+        Some(level)
+    });
+    let correct = match find("correct").and_then(|n| n.text()) {
+        Some("bonferroni") => Correction::Bonferroni,
+        Some("none") => Correction::None,
+        _ => Correction::Holm,
+    };
+    Family { level: level.unwrap_or(Level { digits: 5, places: 2 }), correct }
+}
+
+fn families(cx: &Cx<'_>, drafts: &[ClaimDraft<'_>]) -> BTreeMap<String, Family> {
+    let declared = cx.spec.root().get("families").map(|n| n.entries()).unwrap_or_default();
+    let mut found: BTreeMap<String, Family> = BTreeMap::new();
+    let mut tiers: HashMap<&str, &ClaimDraft<'_>> = HashMap::new();
+    for draft in drafts {
+        let first = tiers.entry(&draft.family).or_insert(draft);
+        if first.tier != draft.tier {
+            let at = draft.entry.value.get("family").map_or(draft.entry.at.clone(), |n| n.span.clone());
+            let message = format!(
+                "the family `{}` has a {} and a {} claim, and families never cross tiers",
+                draft.family,
+                first.tier.word(),
+                draft.tier.word()
+            );
+            let diagnostic = Diagnostic::error("family", at, message);
+            cx.push(diagnostic.label(first.entry.at.clone(), "the other claim"));
+        }
+        let own = declared.iter().find(|e| e.key == draft.family).map(|e| &*e.value);
+        found.entry(draft.family.clone()).or_insert_with(|| settings(cx, own));
+    }
+    for entry in declared.iter().filter(|e| !found.contains_key(&e.key)) {
+        let message = format!("no claim belongs to the family `{}`", entry.key);
+        let near = did_you_mean(&entry.key, found.keys().map(String::as_str));
+        cx.push(Diagnostic::warning("unused", entry.at.clone(), message).maybe_hint(near));
+    }
+    found
+}
+
+/// Inferential members of each family.
+fn members(drafts: &[ClaimDraft<'_>]) -> HashMap<String, u64> {
+    let mut count: HashMap<String, u64> = HashMap::new();
+    for draft in drafts {
+        let own = match &draft.test {
+            TestDraft::One(part) if infers(&part.part) => part.members,
+            TestDraft::All(parts) if parts.iter().any(any_infers) => 1,
+            _ => 0,
+        };
+        let slot = count.entry(draft.family.clone()).or_default();
+        *slot = slot.saturating_add(own);
+    }
+    count
+}
+
+fn any_infers(test: &TestDraft) -> bool {
+    match test {
+        TestDraft::One(part) => infers(&part.part),
+        TestDraft::All(parts) => parts.iter().any(any_infers),
+        TestDraft::Unmeasured => false,
+    }
+}
+
+fn infers(part: &Part) -> bool {
+    part.judge == Judge::Interval && part.rule.inference().is_some_and(|inference| !inference.deterministic)
+}
+
+struct Reader<'r, 'd, 'a> {
+    cx: &'r Cx<'a>,
+    axes: &'r Axes,
+    stages: &'r Stages<'d, 'a>,
+}
+
+impl Reader<'_, '_, '_> {
+    fn claim<'e>(&self, entry: &'e Entry, selected: &mut HashSet<(String, String)>) -> ClaimDraft<'e> {
+        let tier = tier(&entry.value);
+        let family = text(&entry.value, "family").unwrap_or_else(|| tier.word().to_owned());
+        let words = [Tier::Primary, Tier::Secondary, Tier::Descriptive, Tier::Exploratory].map(Tier::word);
+        if words.contains(&family.as_str()) && family != tier.word() {
+            let at = entry.value.get("family").map_or(entry.at.clone(), |n| n.span.clone());
+            let message = format!("the family `{family}` is that of the {family} tier");
+            self.cx.push(Diagnostic::error("family", at, message).hint(format!("write `tier: {family}`")));
+        }
+        let bare = ["select", "all"].iter().all(|key| entry.value.entry(key).is_none());
+        if bare && entry.value.entry("says").is_none() {
+            let message = format!("the claim `{}` says nothing and selects nothing", entry.key);
+            let hint = "give it `says:`, and `select:` with a `rule:`";
+            self.cx.push(Diagnostic::error("missing-key", entry.at.clone(), message).hint(hint));
+        }
+        let test = self.test(&entry.value, &entry.at, selected).unwrap_or(TestDraft::Unmeasured);
+        ClaimDraft { entry, tier, family, test }
+    }
+
+    /// Reads one part or an `all` of parts. Nesting is bounded by the tree's depth.
+    fn test(
+        &self,
+        node: &Node,
+        at: &Range<usize>,
+        selected: &mut HashSet<(String, String)>,
+    ) -> Option<TestDraft> {
+        const OWN: [&str; 9] =
+            ["select", "where", "compare", "reduce", "per", "replicate", "missing", "judge", "rule"];
+        if let Some(all) = node.get("all") {
+            for entry in OWN.iter().filter_map(|key| node.entry(key)) {
+                let message = format!("`{}` belongs to the parts of the `all`, not beside it", entry.key);
+                self.cx.push(Diagnostic::error("key", entry.at.clone(), message).hint("move it into each part"));
+            }
+            let parts = all.one_or_more();
+            let read = parts.iter().filter_map(|part| {
+                let start = part.span.start..part.span.start;
+                self.test(part, &start, selected)
+            });
+            return Some(TestDraft::All(read.collect()));
+        }
+        if node.entry("select").is_none() {
+            for entry in OWN.iter().filter_map(|key| node.entry(key)).take(1) {
+                let message = format!("`{}` needs a `select` beside it", entry.key);
+                self.cx.push(Diagnostic::error("missing-key", entry.at.clone(), message));
+            }
+            return None;
+        }
+        if node.entry("rule").is_none() {
+            let hint = "e.g. `rule: {kind: threshold, above: 0.9}`";
+            let message = "nothing says what supports or refutes this";
+            self.cx.push(Diagnostic::error("missing-key", at.clone(), message).hint(hint));
+            return None;
+        }
+        let part = self.part(node)?;
+        if let Selected::Output(output) = &part.part.select.of {
+            selected.insert((part.part.select.stage.clone(), output.clone()));
+        }
+        Some(TestDraft::One(Box::new(part)))
+    }
+
+    fn part(&self, node: &Node) -> Option<PartDraft> {
+        let (cx, axes) = (self.cx, self.axes);
+        let rule_node = node.get("rule")?;
+        let exact = rule_node.get("kind").and_then(|n| n.text()) == Some("exact");
+        let bytes = exact && rule_node.get("within").is_none();
+        let mut chosen = selection::choose(cx, self.stages, node.get("select")?, bytes)?;
+        if let Some(filter) = node.get("where") {
+            chosen.filter(cx, axes, filter);
+        }
+        let mut used = BTreeSet::new();
+        let compare = node.get("compare").and_then(|n| self.compare(n, &chosen, &mut used));
+        let reduce = node.get("reduce").map(|n| self.reduce(n, &chosen, &mut used)).unwrap_or_default();
+        let (per, members) = self.per(node, &chosen, &mut used);
+        if let Some((at, along)) = rule::along(node)
+            && chosen.dimension(cx, axes, along, at.span.clone()).is_some()
+        {
+            self.claim_dimension(along, at, &mut used);
+        }
+        let replicate = self.replicate(node, &chosen, &mut used);
+        let leftover = chosen.leftover(axes, &used);
+        if !leftover.is_empty() {
+            self.leftover(node, &chosen, &leftover);
+        }
+        let (arms, n) = self.units(node, &chosen, compare.as_ref(), replicate.as_deref());
+        let judge = match node.get("judge").and_then(|n| n.text()) {
+            Some("estimate") => Judge::Estimate,
+            _ => Judge::Interval,
+        };
+        let context =
+            Context { cx, axes, chosen: &chosen, arms, replicate: replicate.clone(), n, per: &per, judge };
+        context.check_along(rule_node);
+        let draft = rule::read(&context, rule_node)?;
+        let missing = self.missing(node, replicate.as_deref());
+        let select = chosen.selection;
+        let part = Part { select, compare, reduce, per, replicate, missing, judge, rule: draft.rule };
+        Some(PartDraft { part, choice: draft.choice, n, arms, members, at: rule_node.span.clone() })
+    }
+
+    /// Marks a dimension as dealt with; twice is a contradiction.
+    fn claim_dimension(&self, name: &str, at: &Node, used: &mut BTreeSet<String>) {
+        if !used.insert(name.to_owned()) {
+            let message = format!("`{name}` is used in two ways here");
+            let hint = "a dimension is compared, reduced, split by `per`, run along, or replicated: one of them";
+            self.cx.push(Diagnostic::error("dimension", at.span.clone(), message).hint(hint));
+        }
+    }
+
+    fn compare(&self, node: &Node, chosen: &Chosen<'_, '_>, used: &mut BTreeSet<String>) -> Option<Compare> {
+        let [entry] = node.entries() else {
+            if node.is_map() {
+                let message = format!("a contrast is over one dimension, not {}", node.entries().len());
+                self.cx.push(Diagnostic::error("compare", node.span.clone(), message));
+            }
+            return None;
+        };
+        let dimension = chosen.dimension(self.cx, self.axes, &entry.key, entry.at.clone())?;
+        let [first, second] = entry.value.items()? else { return None };
+        let mut values = Vec::new();
+        for item in [first, second] {
+            let value = item.value()?;
+            values.extend(chosen.own_value(self.cx, self.axes, (&entry.key, &dimension), &value, item));
+        }
+        let [first, second] = <[Value; 2]>::try_from(values).ok()?;
+        if super::axes::key(&first) == super::axes::key(&second) {
+            let message = format!("`{first}` is compared with itself");
+            self.cx.push(Diagnostic::error("compare", entry.value.span.clone(), message));
+        }
+        used.insert(entry.key.clone());
+        Some(Compare { dimension: entry.key.clone(), first, second })
+    }
+
+    /// `{layer: mean}`, or a list where the order of folding matters.
+    fn reduce(&self, node: &Node, chosen: &Chosen<'_, '_>, used: &mut BTreeSet<String>) -> Vec<Reduce> {
+        let mut found = Vec::new();
+        let maps: Vec<&Node> = match node.items() {
+            Some(items) => items.iter().map(|item| &**item).collect(),
+            None => vec![node],
+        };
+        for map in &maps {
+            let mut entries: Vec<&Entry> = map.entries().iter().collect();
+            entries.sort_by(|a, b| a.key.cmp(&b.key));
+            let kinds: BTreeSet<&str> = entries.iter().filter_map(|e| e.value.text()).collect();
+            if entries.len() > 1 && (kinds.len() > 1 || kinds.contains("median")) {
+                let message = "the order of these reductions changes the result, and keys have no order";
+                let hint = "write a list, the first reduction first: `reduce: [{layer: max}, {level: mean}]`";
+                self.cx.push(Diagnostic::error("reduce", map.span.clone(), message).hint(hint));
+            }
+            for entry in entries {
+                if chosen.dimension(self.cx, self.axes, &entry.key, entry.at.clone()).is_none() {
+                    continue;
+                }
+                let Some(by) = entry.value.text().and_then(reduction) else { continue };
+                self.claim_dimension(&entry.key, &entry.value, used);
+                found.push(Reduce { dimension: entry.key.clone(), by });
+            }
+        }
+        found
+    }
+
+    /// The dimensions under `per`, sorted, and how many members they make.
+    fn per(&self, node: &Node, chosen: &Chosen<'_, '_>, used: &mut BTreeSet<String>) -> (Vec<String>, u64) {
+        let mut names: Vec<String> = Vec::new();
+        let mut members: u64 = 1;
+        for item in node.get("per").map(|n| n.one_or_more()).unwrap_or_default() {
+            let Some(name) = item.text() else { continue };
+            let Some(dimension) = chosen.dimension(self.cx, self.axes, name, item.span.clone()) else { continue };
+            self.claim_dimension(name, item, used);
+            let values = match dimension {
+                Dimension::Axis(known) if known.axis.is_derived() => None,
+                Dimension::Axis(known) => Some(chosen.left(known)),
+                Dimension::Attribute(known, attribute) => {
+                    let filtered = chosen.selection.filter.get(name).map(|v| v.len() as u64);
+                    Some(filtered.unwrap_or_else(|| known.attribute_values(&attribute).len() as u64))
+                }
+                Dimension::Repeat(count) => Some(count),
+                Dimension::Key => chosen.selection.filter.get(name).map(|values| values.len() as u64),
+            };
+            if values.is_none() {
+                let message = format!("how many values `{name}` has is not known before the run");
+                let hint = "the family is counted with one; list the values with `where:` to plan with them all";
+                self.cx.push(Diagnostic::warning("family", item.span.clone(), message).hint(hint));
+            }
+            members = members.saturating_mul(values.unwrap_or(1).max(1));
+            names.push(name.to_owned());
+        }
+        names.sort();
+        (names, members)
+    }
+
+    /// The units: as said, else the axis `seed` where it is free.
+    fn replicate(&self, node: &Node, chosen: &Chosen<'_, '_>, used: &mut BTreeSet<String>) -> Option<String> {
+        if let Some(at) = node.get("replicate") {
+            let name = at.text()?;
+            chosen.dimension(self.cx, self.axes, name, at.span.clone())?;
+            self.claim_dimension(name, at, used);
+            return Some(name.to_owned());
+        }
+        const DEFAULT: &str = "seed";
+        let known = self.axes.get(DEFAULT).filter(|k| !k.axis.is_derived())?;
+        let free = chosen.draft.scope.contains(DEFAULT) && !used.contains(DEFAULT) && chosen.left(known) > 1;
+        free.then(|| {
+            used.insert(DEFAULT.to_owned());
+            DEFAULT.to_owned()
+        })
+    }
+
+    fn leftover(&self, node: &Node, chosen: &Chosen<'_, '_>, open: &[String]) {
+        let names = listed(open.iter().map(String::as_str));
+        let (first, several) = (&open[0], open.len() > 1);
+        let message = format!(
+            "{names} of `{}` {} open: each unit would have several values",
+            chosen.draft.name,
+            if several { "stay" } else { "stays" }
+        );
+        let hint = format!(
+            "fold it with `reduce: {{{first}: mean}}`, split with `per: {first}`, fix it with `where: {{{first}: …}}`, or make it the unit with `replicate: {first}`"
+        );
+        let at = node.get("select").map_or(node.span.clone(), |n| n.span.clone());
+        self.cx.push(Diagnostic::error("leftover", at, message).hint(hint));
+    }
+
+    /// Whether the arms pair, and how many units are planned.
+    fn units(
+        &self,
+        node: &Node,
+        chosen: &Chosen<'_, '_>,
+        compare: Option<&Compare>,
+        replicate: Option<&str>,
+    ) -> (Arms, Option<u64>) {
+        let welch = node.get("rule").and_then(|r| r.get("method")).and_then(|n| n.text()) == Some("welch");
+        let attempted = node.get("compare").is_some();
+        let Some(replicate) = replicate else {
+            return (if attempted { Arms::Paired } else { Arms::None }, Some(1));
+        };
+        let axis = self.axes.get(replicate.split('.').next().unwrap_or_default());
+        let all = match axis {
+            Some(known) if !replicate.contains('.') => Some(chosen.left(known)),
+            Some(known) => replicate.split_once('.').map(|(_, a)| known.attribute_values(a).len() as u64),
+            None if replicate == super::axes::REPEAT => chosen.draft.repeat,
+            None => chosen.selection.filter.get(replicate).map(|values| values.len() as u64),
+        };
+        let Some(compare) = compare else {
+            return (if attempted { Arms::Paired } else { Arms::None }, all);
+        };
+        // Units that carry the compared attribute belong to one arm each.
+        let own = compare.dimension.strip_prefix(&format!("{replicate}."));
+        if let (Some(attribute), Some(known)) = (own, axis) {
+            let counts = known.attribute_values(attribute);
+            let of = |value: &Value| counts.iter().find(|(v, _)| v == value).map_or(0, |(_, n)| *n);
+            return (Arms::Unpaired, Some(of(&compare.first).min(of(&compare.second))));
+        }
+        (if welch { Arms::Unpaired } else { Arms::Paired }, all)
+    }
+
+    fn missing(&self, node: &Node, replicate: Option<&str>) -> Missing {
+        let Some(given) = node.get("missing").filter(|n| n.is_map()) else { return Missing::Void };
+        let share = given.get("void_above").and_then(|n| units::share(&n.scalar()?.text));
+        if let Some(at) = given.get("drop")
+            && at.text() != replicate
+        {
+            let message = match replicate {
+                Some(unit) => format!("the units are `{unit}`, so that is what can be dropped"),
+                None => "there are no units that could be dropped".to_owned(),
+            };
+            let hint = replicate.map(|unit| format!("write `drop: {unit}`"));
+            self.cx.push(Diagnostic::error("missing-units", at.span.clone(), message).maybe_hint(hint));
+        }
+        share.map_or(Missing::Void, |void_above| Missing::Drop { void_above })
+    }
+}
+
+fn reduction(word: &str) -> Option<Reduction> {
+    Some(match word {
+        "mean" => Reduction::Mean,
+        "median" => Reduction::Median,
+        "min" => Reduction::Min,
+        "max" => Reduction::Max,
+        "sum" => Reduction::Sum,
+        _ => return None,
+    })
+}
+
+struct Resolver<'r, 'a> {
+    cx: &'r Cx<'a>,
+    claim: &'r str,
+    family: &'r Family,
+    members: u64,
+}
+
+impl Resolver<'_, '_> {
+    fn test(&self, draft: TestDraft, out: &mut Vec<Reach>) -> Test {
+        match draft {
+            TestDraft::One(part) => Test::One(Box::new(self.part(*part, out))),
+            TestDraft::All(parts) => Test::All(parts.into_iter().map(|part| self.test(part, out)).collect()),
+            TestDraft::Unmeasured => Test::Unmeasured,
+        }
+    }
+
+    fn part(&self, mut draft: PartDraft, out: &mut Vec<Reach>) -> Part {
+        let method = match draft.choice {
+            Choice::Fixed(method) => method,
+            Choice::Paired => reach::paired_method(draft.n, &self.family.level, self.members),
+        };
+        rule::set_method(&mut draft.part.rule, method);
+        if infers(&draft.part) && method != Method::None {
+            let reach = self.reach(&draft, method);
+            self.warn(&draft, &reach);
+            out.push(reach);
+        }
+        draft.part
+    }
+
+    fn reach(&self, draft: &PartDraft, method: Method) -> Reach {
+        let rule = &draft.part.rule;
+        let side = rule.inference().map_or(avow_model::claim::Side::Two, |inference| inference.side);
+        let share = match rule {
+            Rule::Proportion { bound, .. } => Some(bound),
+            _ => None,
+        };
+        let equivalence = matches!(rule, Rule::Equivalence { .. } | Rule::Curve { .. });
+        let corrected = if self.family.correct == Correction::None { 1 } else { self.members };
+        // Without units the points of a fit stand for them; they are counted elsewhere.
+        let n = if method == Method::LeastSquares { None } else { draft.n };
+        let level = &self.family.level;
+        let question = Question { method, n, side, equivalence, share, level, members: corrected };
+        let (smallest_q, reachable) = reach::answer(&question);
+        Reach {
+            claim: self.claim.to_owned(),
+            rule: rule.word(),
+            method,
+            n,
+            paired: draft.arms == Arms::Paired,
+            side,
+            smallest_q,
+            first_step_level: level.number() / corrected as f64,
+            members: self.members,
+            reachable,
+        }
+    }
+
+    fn warn(&self, draft: &PartDraft, reach: &Reach) {
+        let claim = self.claim;
+        let Some(n) = reach.n else { return };
+        let least = reach::least(reach.method);
+        let word = reach::word(reach.method);
+        if n < least {
+            let message = format!("`{claim}` has {n} units, and {word} needs {least} or more: it would be Void");
+            self.push(draft, "undecidable", message, "plan more units");
+        } else if !reach.reachable {
+            let message = format!("`{claim}` cannot be decided: {reach}, above the level {}", reach.first_step_level);
+            self.push(draft, "undecidable", message, "plan more units, or fewer claims in the family");
+        } else if n < 5 && matches!(reach.method, Method::T | Method::Welch) {
+            let power = match n {
+                3 => " (a paired t-test has 18 % power at one standard deviation)",
+                4 => " (a paired t-test has 29 % power at one standard deviation)",
+                _ => "",
+            };
+            let flip = 0.5_f64.powi(i32::try_from(n).unwrap_or(i32::MAX) - 1);
+            let unit = if reach.paired { "pairs" } else { "units" };
+            let message = format!(
+                "`{claim}` rests on {n} {unit}: an exact sign-flip could reach only {flip}, and t leans on normality{power}"
+            );
+            self.push(draft, "few-units", message, "plan eight or more");
+        }
+        if let Rule::Threshold { statistic: Statistic::Mean, .. } = &draft.part.rule
+            && let Selected::Measurement(name) = &draft.part.select.of
+            && n < 20
+            && ["loss", "time", "seconds", "perplexity"].iter().any(|w| name.split(['-', '_']).any(|p| p == *w))
+        {
+            let message = format!("`{claim}` tests the mean of `{name}`, which tends to be skewed, with {n} units");
+            self.push(draft, "skewed", message, "consider `statistic: median`");
+        }
+    }
+
+    fn push(&self, draft: &PartDraft, code: &'static str, message: String, hint: &str) {
+        self.cx.push(Diagnostic::warning(code, draft.at.clone(), message).hint(hint));
+    }
+}

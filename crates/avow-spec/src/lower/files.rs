@@ -1,0 +1,367 @@
+//! The code, programs and environment of a stage that runs a command.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use avow_model::digest::{Artifact, BlobDigest};
+use avow_model::plan::Environment;
+
+use super::Cx;
+use super::outputs::{inside, project_path};
+use super::stage::Draft;
+use crate::command::{self, Word};
+use crate::diagnostic::{Diagnostic, did_you_mean};
+use crate::python;
+use crate::tree::Node;
+
+/// Most words of one command that are looked at.
+const WORDS: usize = 10_000;
+
+/// What a command names.
+#[derive(Default)]
+struct Named {
+    /// Project files, with where each is named.
+    files: BTreeMap<String, Range<usize>>,
+    /// Words to be looked up as programs; those that a wrapper starts may be unknown.
+    programs: Vec<(String, Range<usize>, bool)>,
+    /// `python -m NAME`.
+    modules: Vec<(String, Range<usize>)>,
+    /// `python -c TEXT`.
+    texts: Vec<String>,
+    python: bool,
+}
+
+/// Fills in code, toolchain and environment of every stage with a command.
+pub(super) fn fill(cx: &Cx<'_>, drafts: &mut [Draft<'_>]) {
+    let mut programs: BTreeMap<String, Option<BlobDigest>> = BTreeMap::new();
+    for draft in drafts.iter_mut().filter(|d| d.op.is_none()) {
+        let Some(run) = draft.node.get("run") else { continue };
+        let mut named = named(cx, draft, run);
+        let foreign = code(cx, draft, &mut named);
+        toolchain(cx, draft, &named, &mut programs);
+        environment(cx, draft, run, named.python, &foreign);
+    }
+}
+
+/// The commands of a stage as words with their places.
+fn commands(cx: &Cx<'_>, run: &Node) -> (Vec<Vec<Word>>, Vec<String>) {
+    if let Some(items) = run.items() {
+        let words = items.iter().filter_map(|item| {
+            let text = item.scalar()?.text.clone();
+            let computed = text.contains("${");
+            Some(Word { text, computed, at: item.span.clone() })
+        });
+        return (vec![words.collect()], Vec::new());
+    }
+    let mut script = command::parse(run.text().unwrap_or_default());
+    for word in script.commands.iter_mut().flatten().take(WORDS) {
+        word.at = run.place(cx.source(), word.at.start, word.at.len());
+    }
+    (script.commands, script.functions)
+}
+
+fn named(cx: &Cx<'_>, draft: &Draft<'_>, run: &Node) -> Named {
+    let (commands, functions) = commands(cx, run);
+    let mut named = Named::default();
+    let mut left = WORDS;
+    for words in &commands {
+        let starters = command::starters(words);
+        for (index, word) in starters.iter().enumerate() {
+            let known = word.computed || functions.contains(&word.text);
+            if !known && file(cx, draft, &word.text).is_none() {
+                named.programs.push((word.text.clone(), word.at.clone(), index > 0));
+            }
+            named.python |= command::is_python(&word.text);
+        }
+        let last = starters.last().map(|w| w.at.clone());
+        python_options(words, last, &mut named);
+        for word in words.iter().take(left) {
+            mention(cx, draft, word, &mut named);
+        }
+        left = left.saturating_sub(words.len());
+    }
+    named.python |= named.files.keys().any(|file| file.ends_with(".py"));
+    named
+}
+
+/// `-m NAME` and `-c TEXT` right after a Python interpreter and its one-letter options.
+fn python_options(words: &[Word], interpreter: Option<Range<usize>>, named: &mut Named) {
+    let Some(start) = words.iter().position(|w| Some(&w.at) == interpreter.as_ref()) else { return };
+    if !command::is_python(&words[start].text) {
+        return;
+    }
+    let mut rest = words[start + 1..].iter();
+    while let Some(word) = rest.next() {
+        let Some(value) = rest.clone().next() else { return };
+        match word.text.as_str() {
+            "-m" if !value.computed => return named.modules.push((value.text.clone(), value.at.clone())),
+            "-c" => return named.texts.push(value.text.clone()),
+            "-W" | "-X" => drop(rest.next()),
+            text if text.starts_with('-') => {}
+            _ => return,
+        }
+    }
+}
+
+/// A word, or what stands behind its `=`, that is a file of the project.
+fn mention(cx: &Cx<'_>, draft: &Draft<'_>, word: &Word, named: &mut Named) {
+    if word.computed {
+        return;
+    }
+    let tail = word.text.split_once('=').map(|(_, tail)| tail);
+    for text in [Some(word.text.as_str()), tail].into_iter().flatten() {
+        let Some(path) = file(cx, draft, text) else { continue };
+        if cx.world.look(&path).is_some_and(|found| found.folder) {
+            let message = format!("the command names the folder `{path}`, which is no part of the stage");
+            let hint = "list it under `inputs` if it is data, under `code` if it is code";
+            if draft.node.entry("code").is_none() {
+                cx.push(Diagnostic::warning("folder", word.at.clone(), message).hint(hint));
+            }
+            continue;
+        }
+        named.files.entry(path).or_insert_with(|| word.at.clone());
+    }
+}
+
+/// The project path a word stands for, unless it is an input or output of the stage.
+fn file(cx: &Cx<'_>, draft: &Draft<'_>, text: &str) -> Option<String> {
+    let path = text.trim_start_matches("./").trim_end_matches('/');
+    if path.is_empty() || path.len() > 1_000 || avow_model::tree::check_path(path).is_err() {
+        return None;
+    }
+    let read = draft.inputs.values().any(|given| inside(path, &given.input.mount));
+    let written = draft.outputs.made.values().any(|made| inside(path, &made.output.path));
+    (!read && !written && cx.world.look(path).is_some()).then(|| path.to_owned())
+}
+
+/// Sets the code of a stage; returns the packages from elsewhere that it imports.
+fn code(cx: &Cx<'_>, draft: &mut Draft<'_>, named: &mut Named) -> BTreeSet<String> {
+    let mut foreign = BTreeSet::new();
+    let paths: BTreeSet<String> = match draft.node.get("code") {
+        Some(node) => listed_code(cx, node),
+        None => {
+            let mut scripts: Vec<String> = Vec::new();
+            for (module, at) in &named.modules {
+                match python::module(cx.world, module) {
+                    Some(files) => scripts.extend(files),
+                    None => cx.push(unresolved(module, at)),
+                }
+            }
+            let (python, others): (Vec<&String>, Vec<&String>) =
+                named.files.keys().partition(|file| file.ends_with(".py"));
+            scripts.extend(python.into_iter().cloned());
+            let closure = python::closure(cx.world, &scripts, &named.texts);
+            foreign = closure.foreign;
+            closure.files.into_iter().chain(others.into_iter().cloned()).collect()
+        }
+    };
+    for path in &paths {
+        let over = draft.outputs.made.values().find(|made| inside(path, &made.output.path));
+        if let Some(made) = over {
+            let message = format!("this output would be written over the code file `{path}`");
+            cx.push(Diagnostic::error("collision", made.at.clone(), message));
+        }
+    }
+    // What is mounted as an input comes from there.
+    draft.code = paths
+        .into_iter()
+        .filter(|path| !draft.inputs.values().any(|given| inside(path, &given.input.mount)))
+        .collect();
+    if !draft.code.is_empty() {
+        match cx.world.code(&draft.code) {
+            Ok(tree) => draft.code_tree = Some(tree),
+            Err(reason) => {
+                let message = format!("the code of `{}` cannot be read: {reason}", draft.name);
+                cx.push(Diagnostic::error("missing-file", draft.at.clone(), message));
+            }
+        }
+    }
+    foreign
+}
+
+fn unresolved(module: &str, at: &Range<usize>) -> Diagnostic {
+    let message = format!("`{module}` is no module of the project, so its code is not known");
+    let hint = "list the files it needs under `code:`; `code: []` says that there are none";
+    Diagnostic::error("code", at.clone(), message).hint(hint)
+}
+
+fn listed_code(cx: &Cx<'_>, node: &Node) -> BTreeSet<String> {
+    let mut paths = BTreeSet::new();
+    for item in node.items().unwrap_or_default() {
+        let Some(text) = item.text() else { continue };
+        if text.starts_with("git:") {
+            let message = "code from another repository is not yet supported by this version";
+            cx.push(Diagnostic::error("not-yet", item.span.clone(), message));
+            continue;
+        }
+        let Some((path, _)) = project_path(cx, item, text) else { continue };
+        if cx.world.look(&path).is_none() {
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+            let known: Vec<String> = cx.world.names(folder).into_iter().map(|n| format!("{prefix}{n}")).collect();
+            let near = did_you_mean(&path, known.iter().map(String::as_str));
+            let message = format!("there is no file or folder `{path}`");
+            cx.push(Diagnostic::error("missing-file", item.span.clone(), message).maybe_hint(near));
+            continue;
+        }
+        paths.insert(path);
+    }
+    paths
+}
+
+/// Looks up the programs that are no project files.
+fn toolchain(
+    cx: &Cx<'_>,
+    draft: &mut Draft<'_>,
+    named: &Named,
+    known: &mut BTreeMap<String, Option<BlobDigest>>,
+) {
+    let mut wanted = named.programs.clone();
+    wanted.extend(interpreters(cx, draft, named));
+    for (word, at, may_be_missing) in wanted {
+        let mounted = draft.inputs.values().any(|given| inside(word.trim_start_matches("./"), &given.input.mount));
+        let in_code = draft.code.iter().any(|path| inside(word.trim_start_matches("./"), path));
+        if mounted || in_code || draft.toolchain.contains_key(&word) {
+            continue;
+        }
+        let digest = *known.entry(word.clone()).or_insert_with(|| cx.world.program(&word));
+        match digest {
+            Some(digest) => drop(draft.toolchain.insert(word, digest)),
+            None if may_be_missing => {}
+            None => cx.push(no_program(cx, &word, at)),
+        }
+    }
+}
+
+fn no_program(cx: &Cx<'_>, word: &str, at: Range<usize>) -> Diagnostic {
+    let message = format!("there is no program `{word}`");
+    let script = cx.world.look(word).is_some_and(|found| !found.folder);
+    let hint = match word.rsplit_once('.') {
+        _ if word.contains('/') => "a path is looked up in the project; list it under `inputs` if a stage makes it",
+        Some((_, "py")) if script => "start it with an interpreter: `python3 FILE`",
+        _ if script => "a program of the project is started as `./FILE`",
+        _ => "install it, or make it a file of the project",
+    };
+    Diagnostic::error("unknown-program", at, message).hint(hint)
+}
+
+/// Programs named in the first line (`#!`) of project files that are started directly.
+fn interpreters(cx: &Cx<'_>, draft: &Draft<'_>, named: &Named) -> Vec<(String, Range<usize>, bool)> {
+    let Some(run) = draft.node.get("run") else { return Vec::new() };
+    let (commands, _) = commands(cx, run);
+    let mut found = Vec::new();
+    for word in commands.iter().filter_map(|words| command::starters(words).first().copied()) {
+        let path = word.text.trim_start_matches("./");
+        if word.computed || !named.files.contains_key(path) {
+            continue;
+        }
+        if cx.world.look(path).is_some_and(|f| !f.executable) {
+            let message = format!("`{path}` is started but not executable");
+            let hint = format!("run `chmod +x {path}`, or name its interpreter");
+            cx.push(Diagnostic::error("not-executable", word.at.clone(), message).hint(hint));
+        }
+        let text = cx.world.text(path).unwrap_or_default();
+        let line = text.strip_prefix("#!").and_then(|rest| rest.lines().next()).unwrap_or_default();
+        let mut words = line.split_whitespace().skip_while(|w| w.ends_with("/env") || w.starts_with('-'));
+        found.extend(words.next().map(|program| (program.to_owned(), word.at.clone(), false)));
+    }
+    found
+}
+
+/// The managers in the order in which their lock files are looked for, with the files' names.
+const LOCKS: &[(&str, &[&str])] = &[
+    ("uv", &["uv.lock"]),
+    ("pip", &["requirements.lock", "requirements.txt"]),
+    ("conda", &["conda-lock.yml", "environment.yml", "environment.yaml"]),
+];
+
+fn environment(cx: &Cx<'_>, draft: &mut Draft<'_>, run: &Node, python: bool, foreign: &BTreeSet<String>) {
+    let given = draft.node.get("environment");
+    let found = match given {
+        Some(node) if node.is_map() => declared(cx, node),
+        Some(_) => None,
+        None if python => beside(cx).map(|(manager, path)| (manager, path, run.span.clone())),
+        None => None,
+    };
+    if let Some((manager, path, at)) = found {
+        match cx.world.artifact(&path) {
+            Ok(Artifact::Blob(lock)) => {
+                unpinned(cx, manager, &path, &at);
+                draft.environment = Some(Environment { manager: manager.to_owned(), path, lock });
+            }
+            Ok(Artifact::Tree(_)) => {
+                let message = format!("`{path}` is a folder, not a lock file");
+                cx.push(Diagnostic::error("environment", at, message));
+            }
+            Err(reason) => {
+                let message = format!("`{path}` cannot be read: {reason}");
+                cx.push(Diagnostic::error("missing-file", at, message));
+            }
+        }
+    } else if given.is_none() && !foreign.is_empty() {
+        let names: Vec<&str> = foreign.iter().map(String::as_str).collect();
+        let message =
+            format!("`{}` imports {}, and no lock file says which version", draft.name, crate::diagnostic::listed(names));
+        let hint = "put a `uv.lock` or a pinned `requirements.txt` beside the spec";
+        cx.push(Diagnostic::warning("environment", draft.at.clone(), message).hint(hint));
+    }
+}
+
+fn declared(cx: &Cx<'_>, node: &Node) -> Option<(&'static str, String, Range<usize>)> {
+    let given: Vec<_> = LOCKS.iter().filter_map(|(m, _)| Some((*m, node.get(m)?))).collect();
+    let [(manager, path)] = given.as_slice() else {
+        let message = "an environment names exactly one lock file";
+        cx.push(Diagnostic::error("environment", node.span.clone(), message).hint("write `{uv: uv.lock}`"));
+        return None;
+    };
+    let (clean, _) = project_path(cx, path, path.text()?)?;
+    if cx.world.look(&clean).is_none() {
+        let message = format!("there is no file `{clean}`");
+        cx.push(Diagnostic::error("missing-file", path.span.clone(), message));
+        return None;
+    }
+    Some((manager, clean, path.span.clone()))
+}
+
+/// The lock file beside the spec, else at the project's root.
+fn beside(cx: &Cx<'_>) -> Option<(&'static str, String)> {
+    let folder = cx.world.beside();
+    let prefixes = if folder.is_empty() { vec![String::new()] } else { vec![format!("{folder}/"), String::new()] };
+    for prefix in prefixes {
+        for (manager, names) in LOCKS {
+            for name in *names {
+                let path = format!("{prefix}{name}");
+                if cx.world.look(&path).is_some_and(|found| !found.folder) {
+                    return Some((manager, path));
+                }
+            }
+        }
+    }
+    None
+}
+
+/// A lock file that leaves versions open is no lock.
+fn unpinned(cx: &Cx<'_>, manager: &str, path: &str, at: &Range<usize>) {
+    let Some(text) = cx.world.text(path) else { return };
+    let open = match manager {
+        "pip" => text.lines().map(str::trim).find(|line| requirement(line) && !pinned(line)),
+        "conda" => text.lines().map(str::trim).find(|line| {
+            line.strip_prefix("- ").is_some_and(|d| !d.ends_with(':') && !d.contains('=') && !d.contains("://"))
+                && !["- defaults", "- conda-forge", "- nodefaults"].contains(line)
+        }),
+        _ => None,
+    };
+    if let Some(line) = open {
+        let message = format!("`{path}` leaves versions open: `{}`", line.chars().take(60).collect::<String>());
+        let hint = "pin every version: `pip freeze`, `uv lock` or `conda-lock` writes such a file";
+        cx.push(Diagnostic::warning("unpinned", at.clone(), message).hint(hint));
+    }
+}
+
+fn requirement(line: &str) -> bool {
+    line.starts_with(|c: char| c.is_ascii_alphanumeric())
+}
+
+fn pinned(line: &str) -> bool {
+    line.contains("==") || line.contains(" @ ")
+}

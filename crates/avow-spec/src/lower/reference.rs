@@ -1,0 +1,228 @@
+//! Names inside text and formulas: what `${axes.width}` and `axes.width` refer to.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use avow_model::axis::Points;
+use avow_model::expression::Expression;
+use avow_model::template::Template;
+
+use super::axes::{Axes, REPEAT, no_axis};
+use super::{Cx, limits};
+use crate::diagnostic::{Diagnostic, did_you_mean, listed};
+use crate::tree::Node;
+
+/// Where a name stands, and so what it may refer to.
+#[derive(Clone, Copy)]
+pub(super) enum Owner<'a> {
+    /// A predicate or derived value: axes and parameters.
+    Cell,
+    /// A stage: axes, parameters, its inputs and outputs.
+    Stage {
+        /// Names under `inputs`.
+        inputs: &'a [String],
+        /// Names of outputs, measurement files included.
+        outputs: &'a [String],
+        /// Whether it is repeated, so that it has the axis `repeat`.
+        repeats: bool,
+    },
+    /// A bound: parameters only.
+    Constant,
+    /// A curve: axes, parameters, record keys.
+    Curve,
+}
+
+/// The references of a text with their byte ranges; the text is known to parse.
+pub(crate) fn references(text: &str) -> Vec<(Range<usize>, Vec<String>)> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(next) = text[at..].find("${") {
+        let start = at + next;
+        // `$${` is a literal, and the parser reads it from the left.
+        if next > 0 && text.as_bytes()[start - 1] == b'$' {
+            at = start + 2;
+            continue;
+        }
+        let Some(length) = text[start..].find('}') else { break };
+        let inner = &text[start + 2..start + length];
+        found.push((start..start + length + 1, inner.trim().split('.').map(str::to_owned).collect()));
+        at = start + length + 1;
+    }
+    found
+}
+
+/// Parses a text with references and checks each; the axes it uses are added to `used`.
+pub(super) fn template(
+    cx: &Cx<'_>,
+    axes: &Axes,
+    node: &Node,
+    owner: Owner<'_>,
+    used: &mut BTreeSet<String>,
+) -> Option<Template> {
+    let value = node.value().filter(|_| node.scalar().is_some())?;
+    let Some(text) = value.as_text() else { return Some(Template::literal(&value.to_string())) };
+    match Template::parse(text) {
+        Ok(template) => {
+            for (range, path) in references(text) {
+                let place = node.place(cx.source(), range.start, range.len());
+                name(cx, axes, &path, place, owner, used);
+            }
+            Some(template)
+        }
+        Err(error) => {
+            let place = node.place(cx.source(), error.offset, error.length);
+            let hint = "a literal `${` is written `$${`";
+            cx.push(Diagnostic::error("reference", place, error.reason).hint(hint));
+            None
+        }
+    }
+}
+
+/// Parses a formula, with the place of an error inside it.
+pub(super) fn formula(cx: &Cx<'_>, node: &Node) -> Option<Expression> {
+    let text = node.text()?;
+    if text.len() > limits::FORMULA {
+        let message = format!("a formula of more than {} bytes", limits::FORMULA);
+        cx.push(Diagnostic::error("too-large", node.span.clone(), message));
+        return None;
+    }
+    match Expression::parse(text) {
+        Ok(expression) => Some(expression),
+        Err(error) => {
+            let place = node.place(cx.source(), error.offset, error.length);
+            let message = format!("this formula does not parse: {}", error.reason);
+            let hint = text.contains("${").then(|| "in a formula names stand bare: `axes.width`".to_owned());
+            cx.push(Diagnostic::error("formula", place, message).maybe_hint(hint));
+            None
+        }
+    }
+}
+
+/// Checks the names of a formula; the axes it uses are added to `used`.
+pub(super) fn check_formula(
+    cx: &Cx<'_>,
+    axes: &Axes,
+    node: &Node,
+    formula: &Expression,
+    owner: Owner<'_>,
+    used: &mut BTreeSet<String>,
+) {
+    let shift = node.text().map_or(0, |text| text.len() - text.trim_start().len());
+    for (path, range) in formula.names() {
+        if matches!(path, [pi] if pi == "pi") {
+            continue;
+        }
+        let place = node.place(cx.source(), range.start + shift, range.len());
+        name(cx, axes, path, place, owner, used);
+    }
+}
+
+fn name(
+    cx: &Cx<'_>,
+    axes: &Axes,
+    path: &[String],
+    place: Range<usize>,
+    owner: Owner<'_>,
+    used: &mut BTreeSet<String>,
+) {
+    let words: Vec<&str> = path.iter().map(String::as_str).collect();
+    match (words.as_slice(), owner) {
+        (["axes", axis], Owner::Stage { repeats: true, .. }) if *axis == REPEAT => {
+            used.insert(REPEAT.to_owned());
+        }
+        (["axes", ..], Owner::Constant) => {
+            let message = "a bound is one number, so it cannot depend on an axis";
+            cx.push(Diagnostic::error("formula", place, message).hint("use parameters, or a `curve`"));
+        }
+        (["axes", axis, rest @ ..], _) => self::axis(cx, axes, (axis, rest), place, used),
+        (["params", name], _) => param(cx, name, place),
+        (["inputs", name], Owner::Stage { inputs, .. }) => port("input", name, inputs, cx, place),
+        (["outputs", name], Owner::Stage { outputs, .. }) => port("output", name, outputs, cx, place),
+        (["keys", _], Owner::Curve) => {}
+        _ => unknown(cx, axes, &words, place, owner),
+    }
+}
+
+fn axis(
+    cx: &Cx<'_>,
+    axes: &Axes,
+    (axis, rest): (&str, &[&str]),
+    place: Range<usize>,
+    used: &mut BTreeSet<String>,
+) {
+    let Some(known) = axes.get(axis) else { return cx.push(no_axis(axes, axis, place)) };
+    used.extend(known.real.iter().cloned());
+    if matches!(known.axis.points, Points::Derived(_)) {
+        cx.used_derived.borrow_mut().insert(axis.to_owned());
+    }
+    match rest {
+        [] => {}
+        [attribute] if known.attributes().contains(attribute) => {}
+        [attribute, ..] => {
+            let attributes = known.attributes();
+            let message = format!("the axis `{axis}` has no attribute `{attribute}`");
+            let near = did_you_mean(attribute, attributes.iter().copied());
+            let all = format!("it has {}", listed(attributes.iter().copied()));
+            cx.push(Diagnostic::error("unknown-attribute", place, message).hint(near.unwrap_or(all)));
+        }
+    }
+}
+
+fn param(cx: &Cx<'_>, name: &str, place: Range<usize>) {
+    if cx.params.contains_key(name) {
+        cx.used_params.borrow_mut().insert(name.to_owned());
+        return;
+    }
+    let declared = cx.spec.root().get("params").is_some_and(|node| node.entry(name).is_some());
+    if declared {
+        cx.used_params.borrow_mut().insert(name.to_owned());
+        return;
+    }
+    let message = format!("there is no parameter `{name}`");
+    let near = did_you_mean(name, cx.params.keys().map(String::as_str));
+    cx.push(Diagnostic::error("unknown-parameter", place, message).maybe_hint(near));
+}
+
+fn port(what: &str, name: &str, known: &[String], cx: &Cx<'_>, place: Range<usize>) {
+    if known.iter().any(|k| k == name) {
+        return;
+    }
+    let message = format!("this stage has no {what} `{name}`");
+    let near = did_you_mean(name, known.iter().map(String::as_str));
+    cx.push(Diagnostic::error("unknown-name", place, message).maybe_hint(near));
+}
+
+fn unknown(cx: &Cx<'_>, axes: &Axes, path: &[&str], place: Range<usize>, owner: Owner<'_>) {
+    let whole = path.join(".");
+    let roots: &[&str] = match owner {
+        Owner::Cell => &["axes", "params"],
+        Owner::Constant => &["params"],
+        Owner::Stage { .. } => &["axes", "params", "inputs", "outputs"],
+        Owner::Curve => &["axes", "params", "keys"],
+    };
+    let message = format!("`{whole}` refers to nothing");
+    let first = path.first().copied().unwrap_or_default();
+    let hint = if axes.get(first).is_some() {
+        format!("write `axes.{whole}`")
+    } else if cx.params.contains_key(first) {
+        format!("write `params.{whole}`")
+    } else {
+        did_you_mean(first, roots.iter().copied())
+            .unwrap_or_else(|| format!("a name begins with {}", listed(roots.iter().copied())))
+    };
+    cx.push(Diagnostic::error("unknown-name", place, message).hint(hint));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_found_with_their_places_and_literals_are_not() {
+        let text = "a ${axes.x} $${b} ${ params.n }";
+        let found = references(text);
+        assert_eq!(found.len(), 2);
+        assert_eq!(&text[found[0].0.clone()], "${axes.x}");
+        assert_eq!(found[1].1, ["params", "n"]);
+    }
+}

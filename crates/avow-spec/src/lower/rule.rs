@@ -1,0 +1,661 @@
+//! The rule of a claim: its region, its settings, and which methods make sense for it.
+
+use std::collections::BTreeSet;
+
+use avow_model::axis::Points;
+use avow_model::claim::{
+    Bound, Condition, Inference, Judge, Method, RankStatistic, Rule, Scale, Side, Statistic, Tolerance, TrendOf,
+};
+use avow_model::expression::Expression;
+use avow_model::value::Value;
+
+use super::Cx;
+use super::axes::{Axes, Known};
+use super::reference::{self, Owner};
+use super::selection::{Chosen, Dimension};
+use crate::diagnostic::{Diagnostic, listed};
+use crate::reach;
+use crate::tree::Node;
+
+/// What a rule must know of the part it belongs to.
+pub(super) struct Context<'c, 'd, 'a> {
+    pub(super) cx: &'c Cx<'a>,
+    pub(super) axes: &'c Axes,
+    pub(super) chosen: &'c Chosen<'d, 'a>,
+    /// Whether two arms are compared, and whether their units pair.
+    pub(super) arms: Arms,
+    pub(super) replicate: Option<String>,
+    pub(super) n: Option<u64>,
+    pub(super) per: &'c [String],
+    pub(super) judge: Judge,
+}
+
+/// The arms of a contrast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arms {
+    /// No contrast.
+    None,
+    /// Every unit has a value in both.
+    Paired,
+    /// Each unit belongs to one of them.
+    Unpaired,
+}
+
+/// How the method is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// Named, or the only one.
+    Fixed(Method),
+    /// Sign-flip or t, by the number of units and the family.
+    Paired,
+}
+
+/// A rule whose method may still depend on the family.
+pub(super) struct Draft {
+    pub(super) rule: Rule,
+    pub(super) choice: Choice,
+}
+
+/// Sets the method of a rule.
+pub(super) fn set_method(rule: &mut Rule, method: Method) {
+    match rule {
+        Rule::Threshold { inference, .. }
+        | Rule::Difference { inference, .. }
+        | Rule::Equivalence { inference, .. }
+        | Rule::Proportion { inference, .. }
+        | Rule::Trend { inference, .. }
+        | Rule::Curve { inference, .. }
+        | Rule::Slope { inference, .. } => inference.method = method,
+        Rule::Exact { .. } => {}
+    }
+}
+
+/// The dimension a rule runs along, as written.
+pub(super) fn along(node: &Node) -> Option<(&Node, &str)> {
+    let along = node.get("rule")?.get("along")?;
+    Some((along, along.text()?))
+}
+
+/// Reads the rule of a part.
+pub(super) fn read(context: &Context<'_, '_, '_>, node: &Node) -> Option<Draft> {
+    match node.get("kind")?.text()? {
+        "threshold" => context.threshold(node),
+        "difference" => context.difference(node),
+        "equivalence" => context.equivalence(node),
+        "proportion" => context.proportion(node),
+        "trend" => context.trend(node),
+        "curve" => context.curve(node),
+        "slope" => context.slope(node),
+        "exact" => context.exact(node),
+        _ => None,
+    }
+}
+
+impl Context<'_, '_, '_> {
+    fn push(&self, diagnostic: Diagnostic) {
+        self.cx.push(diagnostic);
+    }
+
+    fn error(&self, code: &'static str, node: &Node, message: impl Into<String>, hint: &str) {
+        let diagnostic = Diagnostic::error(code, node.span.clone(), message);
+        self.push(if hint.is_empty() { diagnostic } else { diagnostic.hint(hint) });
+    }
+
+    /// Settings of an inferential rule; `allowed` begins with the default, `None` in it means sign-flip or t.
+    fn inference(&self, node: &Node, default: Choice, allowed: &[Method]) -> (Inference, Choice) {
+        let mut choice = default;
+        let named = node.get("method").and_then(|n| Some((n, n.text()?))).filter(|(_, word)| *word != "auto");
+        if let Some((at, word)) = named
+            && let Some(method) = method_of(word)
+        {
+            if allowed.contains(&method) {
+                choice = Choice::Fixed(method);
+            } else {
+                let words = allowed.iter().map(|m| reach::word(*m));
+                let message = format!("`{word}` is no method for this rule and design");
+                self.error("method", at, message, &format!("it takes {}", listed(words)));
+            }
+        }
+        let deterministic = node.get("variation").is_some();
+        let lone = self.replicate.is_none() && deterministic && choice == default;
+        if self.judge == Judge::Estimate || lone {
+            choice = Choice::Fixed(Method::None);
+        }
+        let side = match node.get("side").and_then(|n| n.text()) {
+            Some("one") => Side::One,
+            _ => Side::Two,
+        };
+        let smallest = node.get("smallest").and_then(|n| self.quantity(n));
+        (Inference { method: Method::None, side, deterministic, smallest }, choice)
+    }
+
+    /// A number, or a formula over parameters, which is evaluated here.
+    fn quantity(&self, node: &Node) -> Option<f64> {
+        if node.number().is_some() || node.text().is_none() {
+            return node.number();
+        }
+        let formula = reference::formula(self.cx, node)?;
+        let mut used = BTreeSet::new();
+        reference::check_formula(self.cx, self.axes, node, &formula, Owner::Constant, &mut used);
+        let lookup = |path: &[String]| match path {
+            [root, name] if root == "params" => self.cx.params.get(name).cloned(),
+            _ => None,
+        };
+        match formula.number(&lookup) {
+            Ok(x) => Some(x),
+            Err(error) => {
+                let unknown = formula.names().iter().any(|(path, _)| lookup(path).is_none() && path.join(".") != "pi");
+                if !unknown {
+                    let place = node.place(self.cx.source(), error.offset, error.length);
+                    self.push(Diagnostic::error("formula", place, format!("this {}", error.reason)));
+                }
+                None
+            }
+        }
+    }
+
+    fn units_needed(&self, node: &Node, inference: &Inference) -> bool {
+        let fine = self.replicate.is_some() || inference.deterministic || self.judge == Judge::Estimate;
+        if !fine {
+            let kind = node.get("kind").and_then(|n| n.text()).unwrap_or_default();
+            let message = format!("`{kind}` needs units, and nothing says what they are");
+            let hint = "name them with `replicate:`, or add an axis `seed: {seeds: 8}` that the stage uses";
+            self.error("no-units", node, message, hint);
+        }
+        fine
+    }
+
+    fn no_arms(&self, node: &Node) {
+        if self.arms != Arms::None {
+            let kind = node.get("kind").and_then(|n| n.text()).unwrap_or_default();
+            let hint = if kind == "threshold" { "use `kind: difference`" } else { "leave `compare` out" };
+            self.error("compare", node, format!("`{kind}` does not take `compare` in this version"), hint);
+        }
+    }
+
+    fn threshold(&self, node: &Node) -> Option<Draft> {
+        self.no_arms(node);
+        let bound = self.bound(node)?;
+        let statistic = match node.get("statistic").and_then(|n| n.text()) {
+            Some("median") => Statistic::Median,
+            Some("every") => Statistic::Every,
+            _ => Statistic::Mean,
+        };
+        let (default, allowed): (Method, &[Method]) = match statistic {
+            Statistic::Mean => (Method::T, &[Method::T, Method::SignFlip]),
+            Statistic::Median => (Method::OrderStatistics, &[Method::OrderStatistics]),
+            Statistic::Every => (Method::None, &[]),
+        };
+        if statistic == Statistic::Every {
+            for key in ["method", "side", "variation", "smallest"] {
+                if let Some(entry) = node.entry(key) {
+                    let message = format!("`every` makes no inference, so `{key}` says nothing");
+                    self.push(Diagnostic::error("key", entry.at.clone(), message).hint("leave it out"));
+                }
+            }
+        }
+        let (inference, choice) = self.inference(node, Choice::Fixed(default), allowed);
+        if statistic != Statistic::Every && !self.units_needed(node, &inference) {
+            return None;
+        }
+        self.in_range(node, &bound, statistic);
+        Some(Draft { rule: Rule::Threshold { statistic, bound, inference }, choice })
+    }
+
+    fn difference(&self, node: &Node) -> Option<Draft> {
+        let bound = self.bound(node)?;
+        if self.arms == Arms::None {
+            let hint = "write `compare: {AXIS: [FIRST, SECOND]}` beside the rule; it is first minus second";
+            self.error("compare", node, "a difference needs the two arms it compares", hint);
+            return None;
+        }
+        let (inference, choice) = self.paired_inference(node);
+        self.units_needed(node, &inference).then_some(Draft { rule: Rule::Difference { bound, inference }, choice })
+    }
+
+    fn paired_inference(&self, node: &Node) -> (Inference, Choice) {
+        match self.arms {
+            Arms::Unpaired => self.inference(node, Choice::Fixed(Method::Welch), &[Method::Welch]),
+            Arms::Paired => self.inference(node, Choice::Paired, &[Method::T, Method::SignFlip, Method::Welch]),
+            Arms::None => self.inference(node, Choice::Fixed(Method::T), &[Method::T, Method::SignFlip]),
+        }
+    }
+
+    fn equivalence(&self, node: &Node) -> Option<Draft> {
+        let margin = self.quantity(node.get("margin")?)?;
+        if margin <= 0.0 {
+            self.error("bound", node.get("margin")?, "a margin is above zero", "");
+            return None;
+        }
+        let about = node.get("about").and_then(|n| self.quantity(n));
+        if node.entry("about").is_none() && self.arms == Arms::None {
+            let hint = "give `about: VALUE`, or `compare:` two arms";
+            self.error("missing-key", node, "an equivalence of a level needs the value it is about", hint);
+            return None;
+        }
+        let (inference, choice) = self.paired_inference(node);
+        if let Some(at) = node.get("smallest") {
+            self.error("key", at, "an equivalence has its margin; `smallest` says nothing here", "leave it out");
+        }
+        let rule = Rule::Equivalence { about: about.unwrap_or(0.0), margin, inference };
+        let fine = self.units_needed(node, rule.inference()?);
+        fine.then_some(Draft { rule, choice })
+    }
+
+    fn proportion(&self, node: &Node) -> Option<Draft> {
+        self.no_arms(node);
+        let success = self.success(node.get("success")?)?;
+        let bound = self.bound(node)?;
+        let edges = match bound {
+            Bound::Above { bound, .. } => (0.0..1.0).contains(&bound),
+            Bound::Below { bound, .. } => bound > 0.0 && bound <= 1.0,
+            Bound::Between { low, high } => (0.0..1.0).contains(&low) && high > 0.0 && high <= 1.0,
+        };
+        if !edges {
+            self.error("bound", node, "a proportion lies between 0 and 1", "");
+        }
+        let only = Method::ClopperPearson;
+        let (inference, choice) = self.inference(node, Choice::Fixed(only), &[only]);
+        let fine = self.units_needed(node, &inference);
+        fine.then_some(Draft { rule: Rule::Proportion { success, bound, inference }, choice })
+    }
+
+    fn success(&self, node: &Node) -> Option<Condition> {
+        let forms: [(&str, fn(f64) -> Condition); 4] = [
+            ("above", Condition::Above),
+            ("at_least", Condition::AtLeast),
+            ("below", Condition::Below),
+            ("at_most", Condition::AtMost),
+        ];
+        let given: Vec<Condition> =
+            forms.iter().filter_map(|(key, make)| Some(make(self.quantity(node.get(key)?)?))).collect();
+        if given.len() != 1 && node.is_map() {
+            self.error("success", node, "a success is one condition", "e.g. `success: {at_most: 0.05}`");
+        }
+        given.into_iter().next()
+    }
+
+    fn trend(&self, node: &Node) -> Option<Draft> {
+        self.no_arms(node);
+        let (along_node, along) = self.along(node)?;
+        let bound = self.bound(node)?;
+        self.ordered(along_node, along);
+        if let Some(levels) = self.levels(along)
+            && levels < 3
+        {
+            let message = format!("a trend needs three or more levels, and `{along}` has {levels}");
+            self.error("levels", along_node, message, "with two levels use `difference`");
+        }
+        let inside = |x: f64| x > -1.0 && x < 1.0;
+        let (fine, zero) = match bound {
+            Bound::Above { bound, .. } | Bound::Below { bound, .. } => (inside(bound), bound == 0.0),
+            Bound::Between { low, high } => (inside(low) && inside(high), false),
+        };
+        if !fine {
+            self.error("bound", node, "a rank correlation lies between -1 and 1", "");
+        }
+        let of = match node.get("of").and_then(|n| n.text()) {
+            Some("unit") => TrendOf::Unit,
+            Some("pooled") => TrendOf::Pooled,
+            _ if zero => TrendOf::Unit,
+            _ => TrendOf::Pooled,
+        };
+        if of == TrendOf::Unit && !zero {
+            let hint = "use `of: pooled`; a t-test of correlations against another bound misleads";
+            self.error("bound", node, "`of: unit` is for the bound 0", hint);
+        }
+        let statistic = match node.get("statistic").and_then(|n| n.text()) {
+            Some("kendall") => RankStatistic::Kendall,
+            _ => RankStatistic::Spearman,
+        };
+        self.ceiling(node, &bound, of, statistic, along);
+        let (inference, choice) = match of {
+            TrendOf::Unit => self.inference(node, Choice::Paired, &[Method::SignFlip, Method::T]),
+            TrendOf::Pooled => self.inference(node, Choice::Fixed(Method::Jackknife), &[Method::Jackknife]),
+        };
+        if !self.units_needed(node, &inference) {
+            return None;
+        }
+        let along = along.to_owned();
+        Some(Draft { rule: Rule::Trend { along, statistic, of, bound, inference }, choice })
+    }
+
+    /// A pooled correlation cannot reach 1 where many values share a level.
+    fn ceiling(&self, node: &Node, bound: &Bound, of: TrendOf, statistic: RankStatistic, along: &str) {
+        let (Some(levels), Some(n)) = (self.levels(along), self.n) else { return };
+        if of != TrendOf::Pooled || statistic != RankStatistic::Spearman || levels < 2 {
+            return;
+        }
+        let ceiling = reach::pooled_ceiling(levels, n);
+        let beyond = match bound {
+            Bound::Above { bound, .. } => *bound >= ceiling,
+            Bound::Below { bound, .. } => *bound <= -ceiling,
+            Bound::Between { .. } => false,
+        };
+        if beyond {
+            let message = format!(
+                "with {levels} levels and {n} units a pooled Spearman correlation cannot exceed {ceiling:.4}"
+            );
+            self.error("bound", node, message, "choose a bound below that");
+        }
+    }
+
+    fn curve(&self, node: &Node) -> Option<Draft> {
+        self.no_arms(node);
+        let (along_node, along) = self.along(node)?;
+        let formula_node = node.get("formula")?;
+        let formula = reference::formula(self.cx, formula_node)?;
+        let mut used = BTreeSet::new();
+        reference::check_formula(self.cx, self.axes, formula_node, &formula, Owner::Curve, &mut used);
+        self.formula_names(formula_node, &formula, along);
+        let within = self.tolerance(node.get("within")?)?;
+        let (inference, choice) = self.inference(node, Choice::Fixed(Method::T), &[Method::T]);
+        if self.replicate.is_none() && !inference.deterministic && self.judge == Judge::Interval {
+            let hint = "name the units with `replicate:`, or say `variation: none` or `judge: estimate`";
+            self.error("no-units", node, "a curve with one value per point has nothing to infer from", hint);
+            return None;
+        }
+        if let Some(at) = node.get("smallest").or(node.get("side")) {
+            self.error("key", at, "a curve is an equivalence at every point", "leave this key out");
+        }
+        self.evaluated(formula_node, &formula, &within, along);
+        let _ = along_node;
+        Some(Draft { rule: Rule::Curve { along: along.to_owned(), formula, within, inference }, choice })
+    }
+
+    /// Every name of the formula must have one value at each point.
+    fn formula_names(&self, node: &Node, formula: &Expression, along: &str) {
+        for (path, range) in formula.names() {
+            let name = match path {
+                [root, rest @ ..] if root == "axes" || root == "keys" => rest.join("."),
+                _ => continue,
+            };
+            let axis = name.split('.').next().unwrap_or_default();
+            let real = self.axes.get(axis).map(|k| k.real.clone()).unwrap_or_default();
+            let has = |wanted: &str| {
+                along == wanted
+                    || along.split('.').next() == Some(wanted)
+                    || self.per.iter().any(|p| p == wanted || p.split('.').next() == Some(wanted))
+                    || self.chosen.selection.filter.get(wanted).is_some_and(|values| values.len() == 1)
+            };
+            let fixed = has(&name) || has(axis) || (!real.is_empty() && real.iter().all(|r| has(r)));
+            if !fixed {
+                let place = node.place(self.cx.source(), range.start, range.len());
+                let message = format!("`{}` has no single value at a point along `{along}`", path.join("."));
+                let hint = "the formula may use the dimension it runs along, those under `per`, and parameters";
+                self.push(Diagnostic::error("formula", place, message).hint(hint));
+            }
+        }
+    }
+
+    /// Evaluates the formula along its axis, where nothing else is in it.
+    fn evaluated(&self, node: &Node, formula: &Expression, within: &Tolerance, along: &str) {
+        const LOOKED_AT: u64 = 1_000;
+        let Some(known) = self.axes.get(along) else { return };
+        let only = formula.names().iter().all(|(path, _)| match path {
+            [root, name, ..] if root == "axes" => name == along,
+            [root, ..] => root == "params" || root == "pi",
+            [] => true,
+        });
+        if !only {
+            return;
+        }
+        for index in 0..known.len().min(LOOKED_AT) {
+            let lookup = |path: &[String]| match path {
+                [root, name] if root == "params" => self.cx.params.get(name).cloned(),
+                [_, _] => known.axis.value(index),
+                [_, _, attribute] => known.axis.attribute(index, attribute),
+                _ => None,
+            };
+            let point = known.axis.value(index).unwrap_or(Value::Int(0));
+            match formula.number(&lookup) {
+                Ok(y) if y == 0.0 && within.relative > 0.0 && within.absolute == 0.0 => {
+                    let message = format!("the formula is 0 at `{along}` {point}, where a relative tolerance is 0");
+                    self.error("formula", node, message, "give an `absolute` tolerance as well");
+                    return;
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    let place = node.place(self.cx.source(), error.offset, error.length);
+                    let message = format!("at `{along}` {point} this {}", error.reason);
+                    self.push(Diagnostic::error("formula", place, message));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn slope(&self, node: &Node) -> Option<Draft> {
+        self.no_arms(node);
+        let (along_node, along) = self.along(node)?;
+        let bound = self.bound(node)?;
+        let scale = match node.get("scale").and_then(|n| n.text()) {
+            Some("log-log") => Scale::LogLog,
+            _ => Scale::Linear,
+        };
+        self.numeric(along_node, along, scale == Scale::LogLog);
+        let (default, allowed, least): (_, &[Method], u64) = match self.replicate {
+            Some(_) => (Method::T, &[Method::T, Method::SignFlip], 2),
+            None => (Method::LeastSquares, &[Method::LeastSquares], 4),
+        };
+        if let Some(levels) = self.levels(along)
+            && levels < least
+        {
+            let message = format!("this slope needs {least} or more points, and `{along}` has {levels}");
+            self.error("levels", along_node, message, "");
+        }
+        let (inference, choice) = self.inference(node, Choice::Fixed(default), allowed);
+        Some(Draft { rule: Rule::Slope { along: along.to_owned(), scale, bound, inference }, choice })
+    }
+
+    fn exact(&self, node: &Node) -> Option<Draft> {
+        let along = node.get("along").and_then(|n| Some((n, n.text()?)));
+        let within = match node.get("within") {
+            Some(at) => Some(self.tolerance(at)?),
+            None => None,
+        };
+        match (along, self.arms) {
+            (None, Arms::None) => {
+                let hint = "give `along: DIMENSION` (for repetitions `along: repeat`), or `compare:` two arms";
+                self.error("missing-key", node, "nothing says which values must be equal", hint);
+                return None;
+            }
+            (Some((at, _)), Arms::Paired | Arms::Unpaired) => {
+                self.error("key", at, "`exact` takes `along` or `compare`, not both", "");
+            }
+            _ => {}
+        }
+        if self.judge == Judge::Estimate {
+            self.error("judge", node, "`exact` makes no inference, so `judge: estimate` says nothing", "leave it out");
+        }
+        let along = along.map(|(_, along)| along.to_owned());
+        Some(Draft { rule: Rule::Exact { along, within }, choice: Choice::Fixed(Method::None) })
+    }
+
+    fn along<'n>(&self, node: &'n Node) -> Option<(&'n Node, &'n str)> {
+        let along = node.get("along")?;
+        Some((along, along.text()?))
+    }
+
+    fn tolerance(&self, node: &Node) -> Option<Tolerance> {
+        let number = |key: &str| node.get(key).and_then(|n| self.quantity(n)).unwrap_or(0.0);
+        let tolerance = Tolerance { absolute: number("absolute"), relative: number("relative") };
+        if !node.is_map() {
+            return None;
+        }
+        if tolerance.absolute < 0.0 || tolerance.relative < 0.0 || tolerance.absolute + tolerance.relative == 0.0 {
+            let hint = "e.g. `within: {absolute: 0.03}`";
+            self.error("tolerance", node, "a tolerance needs `absolute` or `relative` above zero", hint);
+            return None;
+        }
+        Some(tolerance)
+    }
+
+    /// How many levels a dimension has, where that is known.
+    fn levels(&self, dimension: &str) -> Option<u64> {
+        let (axis, attribute) = dimension.split_once('.').map_or((dimension, None), |(a, b)| (a, Some(b)));
+        if let Some(known) = self.axes.get(axis) {
+            return match attribute {
+                _ if known.axis.is_derived() => None,
+                None => Some(self.chosen.left(known)),
+                Some(name) => Some(known.attribute_values(name).len() as u64),
+            };
+        }
+        self.chosen.selection.filter.get(dimension).map(|values| values.len() as u64)
+    }
+
+    fn known_axis(&self, along: &str) -> Option<&Known> {
+        self.axes.get(along.split('.').next().unwrap_or_default())
+    }
+
+    /// A trend needs an order: numbers, or a list as declared.
+    fn ordered(&self, node: &Node, along: &str) {
+        let named = self.known_axis(along).filter(|k| matches!(k.axis.points, Points::Named(_)));
+        if let Some(known) = named.filter(|_| !along.contains('.')) {
+            let numeric = known.attributes().iter().map(|a| format!("{along}.{a}")).collect::<Vec<_>>();
+            let message = format!("the values of the mapping axis `{along}` have no order");
+            let hint = format!("run along an attribute: {}", listed(numeric.iter().map(String::as_str)));
+            self.error("levels", node, message, if numeric.is_empty() { "use a list" } else { &hint });
+        }
+    }
+
+    /// A slope needs numbers, positive ones on a logarithmic scale.
+    fn numeric(&self, node: &Node, along: &str, positive: bool) {
+        const LOOKED_AT: u64 = 1_000;
+        let Some(known) = self.known_axis(along).filter(|k| !k.axis.is_derived()) else { return };
+        let attribute = along.split_once('.').map(|(_, attribute)| attribute);
+        let one = |i| match attribute {
+            None => known.axis.value(i),
+            Some(attribute) => known.axis.attribute(i, attribute),
+        };
+        for value in (0..known.len().min(LOOKED_AT)).filter_map(one) {
+            match value.as_f64() {
+                None => {
+                    self.error("levels", node, format!("a slope needs numbers, and `{along}` has `{value}`"), "");
+                    return;
+                }
+                Some(x) if positive && x <= 0.0 => {
+                    let message = format!("a log-log slope needs numbers above zero, and `{along}` has `{value}`");
+                    self.error("levels", node, message, "use `where:` to leave it out");
+                    return;
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// The region: `above`, `below`, `between`, or both bounds.
+    fn bound(&self, node: &Node) -> Option<Bound> {
+        let number = |key: &str| node.get(key).and_then(|n| self.quantity(n));
+        let pair = node.get("between").and_then(|n| n.items()).and_then(|items| match items {
+            [low, high] => Some((self.quantity(low)?, self.quantity(high)?)),
+            _ => None,
+        });
+        let present = |key: &str| node.entry(key).is_some();
+        let (above, below) = (number("above"), number("below"));
+        if present("between") && (present("above") || present("below")) {
+            self.error("bound", node, "`between` stands for both bounds", "leave `above` and `below` out");
+            return None;
+        }
+        let both = pair.or(above.zip(below));
+        if let Some((low, high)) = both {
+            if low >= high {
+                self.error("bound", node, format!("the lower bound {low} is not below the upper bound {high}"), "");
+                return None;
+            }
+            if let Some(refute) = node.get("refute") {
+                self.error("bound", refute, "`refute` goes with one bound", "leave it out");
+            }
+            return Some(Bound::Between { low, high });
+        }
+        let refuted = |key: &str| node.get("refute").and_then(|r| r.get(key)).and_then(|n| self.quantity(n));
+        let wrong_side = |key: &str| node.get("refute").and_then(|r| r.entry(key));
+        let bound = match (above, below) {
+            (Some(bound), None) => {
+                let refute = refuted("below").unwrap_or(bound);
+                (Bound::Above { bound, refute }, refute <= bound, wrong_side("above"))
+            }
+            (None, Some(bound)) => {
+                let refute = refuted("above").unwrap_or(bound);
+                (Bound::Below { bound, refute }, refute >= bound, wrong_side("below"))
+            }
+            _ => {
+                let attempted = ["above", "below", "between"].iter().any(|key| present(key));
+                if !attempted {
+                    let hint = "e.g. `above: 0`, `below: 0.05` or `between: [-1.2, -0.8]`";
+                    self.error("missing-key", node, "the rule has no bound", hint);
+                }
+                return None;
+            }
+        };
+        let (bound, ordered, wrong) = bound;
+        if let Some(entry) = wrong {
+            let message = "the opposite lies on the other side of the bound";
+            let hint = "with `above` write `refute: {below: …}`, with `below` write `refute: {above: …}`";
+            self.push(Diagnostic::error("bound", entry.at.clone(), message).hint(hint));
+        } else if !ordered && let Some(refute) = node.get("refute") {
+            self.error("bound", refute, "the two regions overlap", "`refute` opens a gap, it does not close it");
+        }
+        self.smallest(node, &bound);
+        Some(bound)
+    }
+
+    fn smallest(&self, node: &Node, bound: &Bound) {
+        let Some((at, smallest)) = node.get("smallest").and_then(|n| Some((n, self.quantity(n)?))) else { return };
+        let short = match bound {
+            Bound::Above { bound, .. } => smallest < *bound,
+            Bound::Below { bound, .. } => smallest > *bound,
+            Bound::Between { .. } => true,
+        };
+        if short {
+            let message = "the smallest effect of interest lies outside the claim's region";
+            self.error("bound", at, message, "it is a stricter bound, on the claim's side");
+        }
+    }
+
+    /// A bound that values with a known range cannot reach, or nearly touch.
+    fn in_range(&self, node: &Node, bound: &Bound, statistic: Statistic) {
+        let Some((low, high)) = self.chosen.range else { return };
+        let bounds: Vec<f64> = match bound {
+            Bound::Above { bound, .. } | Bound::Below { bound, .. } => vec![*bound],
+            Bound::Between { low, high } => vec![*low, *high],
+        };
+        let unreachable = match bound {
+            Bound::Above { bound, .. } => *bound >= high,
+            Bound::Below { bound, .. } => *bound <= low,
+            Bound::Between { low: l, high: h } => *l >= high || *h <= low,
+        };
+        if unreachable {
+            let message = format!("the values lie between {low} and {high}, so this cannot be Supported");
+            self.push(Diagnostic::warning("undecidable", node.span.clone(), message));
+            return;
+        }
+        let width = high - low;
+        let near = |b: &f64| width.is_finite() && ((b - low).abs() < 0.05 * width || (high - b).abs() < 0.05 * width);
+        if statistic == Statistic::Mean && self.judge == Judge::Interval && bounds.iter().any(near) {
+            let message = format!("the values lie between {low} and {high}, and the bound is near an end");
+            let hint = "means near an end are skewed; consider `statistic: median` or `kind: proportion`";
+            self.push(Diagnostic::warning("near-end", node.span.clone(), message).hint(hint));
+        }
+    }
+
+    /// The kind of a dimension a rule runs along, after a check that it exists.
+    pub(super) fn check_along(&self, node: &Node) -> Option<Dimension<'_>> {
+        let (at, along) = self.along(node)?;
+        self.chosen.dimension(self.cx, self.axes, along, at.span.clone())
+    }
+}
+
+/// The method of a word.
+fn method_of(word: &str) -> Option<Method> {
+    const ALL: [Method; 7] = [
+        Method::T,
+        Method::SignFlip,
+        Method::Welch,
+        Method::OrderStatistics,
+        Method::ClopperPearson,
+        Method::Jackknife,
+        Method::LeastSquares,
+    ];
+    ALL.into_iter().find(|method| reach::word(*method) == word)
+}

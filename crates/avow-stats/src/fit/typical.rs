@@ -1,0 +1,124 @@
+//! Typical values: the means of subsets, whose ranks give the sign-flip test and its interval without search.
+//!
+//! Hartigan (1969): flipping the signs of d − θ₀ in a set A beats the data exactly when the mean of d over A is
+//! at most θ₀. So among the means M of all nonempty subsets, the number at or below θ₀ is the number of flips
+//! that beat the data, and the k-th smallest and k-th largest M end the interval. With random subsets (each
+//! unit in with probability ½; an empty one counts in both tails) the same order statistics are valid for any
+//! number of draws (Hemerik and Goeman 2018).
+//!
+//! Subset sums are taken from two tables of half the units each. A running sum over all 2²⁰ subsets would
+//! collect more rounding than the margin ε allows.
+
+use crate::level::Level;
+use crate::rng::Draws;
+use crate::sum::sum;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Typical {
+    /// Means of nonempty subsets, ascending.
+    sorted: Vec<f64>,
+    /// Empty subsets drawn; each counts in both tails.
+    empty: u64,
+    /// 2ⁿ, or draws + 1: the denominator of a p-value.
+    total: u64,
+    draws: Option<u32>,
+}
+
+impl Typical {
+    /// All 2ⁿ − 1 subsets of at most [`super::EXACT_SIGNS`] values.
+    pub(crate) fn exact(values: &[f64]) -> Typical {
+        let (first, second) = values.split_at(values.len() / 2);
+        let (outer, inner) = (subset_sums(first), subset_sums(second));
+        let mut means = Vec::with_capacity(outer.len() * inner.len());
+        for (left, left_sum) in outer.iter().enumerate() {
+            for (right, right_sum) in inner.iter().enumerate() {
+                let count = left.count_ones() + right.count_ones();
+                means.push((left_sum + right_sum) / f64::from(count));
+            }
+        }
+        // The first entry is the empty subset, 0/0.
+        means.swap_remove(0);
+        means.sort_unstable_by(f64::total_cmp);
+        let total = 1 << values.len();
+        Typical { sorted: means, empty: 0, total, draws: None }
+    }
+
+    /// Random subsets, one per draw, each unit in by a fair flip in planned order.
+    pub(crate) fn monte_carlo(values: &[f64], draws: Draws) -> Typical {
+        let mut means = Vec::with_capacity(draws.count as usize);
+        let mut empty = 0;
+        let mut chosen = Vec::with_capacity(values.len());
+        for mut draw in draws.each() {
+            chosen.clear();
+            chosen.extend(values.iter().copied().filter(|_| draw.flip()));
+            if chosen.is_empty() {
+                empty += 1;
+            } else {
+                means.push(sum(chosen.iter().copied()) / chosen.len() as f64);
+            }
+        }
+        means.sort_unstable_by(f64::total_cmp);
+        let total = u64::from(draws.count) + 1;
+        Typical { sorted: means, empty, total, draws: Some(draws.count) }
+    }
+
+    pub(crate) fn draws(&self) -> Option<u32> {
+        self.draws
+    }
+
+    /// (1 + #{M ≤ limit})/total; the caller adds ε to the bound.
+    pub(crate) fn p_at_most(&self, limit: f64) -> f64 {
+        let count = self.sorted.partition_point(|m| *m <= limit) as u64;
+        (1 + self.empty + count) as f64 / self.total as f64
+    }
+
+    /// (1 + #{M ≥ limit})/total; the caller takes ε from the bound.
+    pub(crate) fn p_at_least(&self, limit: f64) -> f64 {
+        let count = (self.sorted.len() - self.sorted.partition_point(|m| *m < limit)) as u64;
+        (1 + self.empty + count) as f64 / self.total as f64
+    }
+
+    /// From the k-th smallest to the k-th largest, k = floor(a·total/2); empty subsets stand at both ends.
+    pub(crate) fn interval(&self, error: Level) -> (f64, f64) {
+        let rank = error.half_floor(self.total).saturating_sub(self.empty);
+        match usize::try_from(rank) {
+            Ok(k) if k >= 1 && k <= self.sorted.len() => {
+                (self.sorted[k - 1], self.sorted[self.sorted.len() - k])
+            }
+            _ => (f64::NEG_INFINITY, f64::INFINITY),
+        }
+    }
+}
+
+/// The sum of every subset; bit i of the index says whether value i is in.
+fn subset_sums(values: &[f64]) -> Vec<f64> {
+    (0..1_usize << values.len())
+        .map(|set| sum(values.iter().enumerate().filter(|(i, _)| set >> i & 1 == 1).map(|(_, v)| *v)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Key;
+
+    #[test]
+    fn the_halves_cover_every_subset_once() {
+        let typical = Typical::exact(&[1.0, 2.0, 4.0, 8.0, 16.0]);
+        assert_eq!((typical.sorted.len(), typical.total), (31, 32));
+        assert_eq!(typical.sorted[0], 1.0);
+        assert_eq!(typical.sorted[30], 16.0);
+        assert!(typical.sorted.contains(&(31.0 / 5.0)));
+    }
+
+    #[test]
+    fn empty_draws_count_in_both_tails() {
+        let draws = Draws { key: Key([2; 32]), count: 4000 };
+        let typical = Typical::monte_carlo(&[1.0, 2.0, 3.0], draws);
+        assert!(typical.empty.abs_diff(500) < 130, "{}", typical.empty);
+        let tail = (1 + typical.empty) as f64 / 4001.0;
+        assert_eq!((typical.p_at_most(0.0), typical.p_at_least(9.0)), (tail, tail));
+        // Too few ranks remain beyond the empty ones, so no finite interval exists.
+        assert_eq!(typical.interval("0.05".parse().unwrap()).0, f64::NEG_INFINITY);
+    }
+}

@@ -1,0 +1,185 @@
+//! The methods that exist, the designs they serve, and how `auto` picks one.
+//!
+//! `auto` is resolved at registration from the planned number of units, the family size and the design. It
+//! never looks at data, and an amendment that changes n does not resolve it again. The list of methods is
+//! closed to what works: Wilcoxon, permutation, Mann–Whitney, the bootstraps and others are not in it yet.
+
+use crate::level::Level;
+use std::fmt;
+
+/// A way to get p-values and intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// Student's t over one number per unit.
+    T,
+    /// Exact (n ≤ 20) or Monte Carlo sign-flip of one number per unit.
+    SignFlip,
+    /// Welch's t for two independent arms.
+    Welch,
+    /// Order statistics, for a median.
+    OrderStatistics,
+    /// The exact binomial interval of a share.
+    ClopperPearson,
+    /// t on the z scale with a standard error by deleting one unit, for a pooled rank correlation.
+    UnitJackknife,
+    /// Ordinary least squares over points, t with k − 2 degrees of freedom.
+    LeastSquares,
+}
+
+impl Method {
+    /// Every method, for lists and messages.
+    pub const ALL: [Method; 7] = [
+        Method::T,
+        Method::SignFlip,
+        Method::Welch,
+        Method::OrderStatistics,
+        Method::ClopperPearson,
+        Method::UnitJackknife,
+        Method::LeastSquares,
+    ];
+
+    /// The word of the method in specs and outputs.
+    pub fn word(self) -> &'static str {
+        match self {
+            Method::T => "t",
+            Method::SignFlip => "sign-flip",
+            Method::Welch => "welch",
+            Method::OrderStatistics => "order-statistics",
+            Method::ClopperPearson => "clopper-pearson",
+            Method::UnitJackknife => "unit-jackknife",
+            Method::LeastSquares => "ols",
+        }
+    }
+
+    /// The method of that word.
+    pub fn from_word(word: &str) -> Option<Method> {
+        Method::ALL.into_iter().find(|m| m.word() == word)
+    }
+
+    /// The smallest number of units (each arm's, for two) at which the method can be of use: where it is
+    /// defined, or, for the exact methods, where it can decide one two-sided claim at 5 %.
+    pub fn minimum_n(self) -> usize {
+        match self {
+            Method::T | Method::Welch | Method::ClopperPearson => 2,
+            Method::SignFlip | Method::OrderStatistics => 6,
+            Method::UnitJackknife => 5,
+            Method::LeastSquares => 4,
+        }
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// What is compared, for the choice of a method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Design {
+    /// A mean over units against a bound.
+    Mean,
+    /// A median over units against a bound.
+    Median,
+    /// A difference of two arms over units that pair.
+    Paired,
+    /// A difference of two independent arms.
+    Unpaired,
+    /// A share of successes in one arm.
+    Proportion,
+    /// A trend as the mean of within-unit rank correlations, bound 0.
+    TrendOfUnits,
+    /// A trend as one rank correlation over all cells.
+    TrendPooled,
+    /// A slope per unit, averaged.
+    SlopeOfUnits,
+    /// A slope over points without units.
+    SlopeOfPoints,
+}
+
+impl Design {
+    /// What `method: auto` means for `units` planned units in a family of `members` at level `alpha`.
+    pub fn auto(self, units: usize, members: u32, alpha: Level) -> Method {
+        match self {
+            Design::Mean | Design::SlopeOfUnits => Method::T,
+            Design::Median => Method::OrderStatistics,
+            Design::Paired | Design::TrendOfUnits => {
+                if alpha.leaves_room_for_signs(units, members) {
+                    Method::SignFlip
+                } else {
+                    Method::T
+                }
+            }
+            Design::Unpaired => Method::Welch,
+            Design::Proportion => Method::ClopperPearson,
+            Design::TrendPooled => Method::UnitJackknife,
+            Design::SlopeOfPoints => Method::LeastSquares,
+        }
+    }
+
+    /// The methods that may be named for this design, the defaults included.
+    pub fn methods(self) -> &'static [Method] {
+        match self {
+            Design::Mean | Design::Paired | Design::TrendOfUnits | Design::SlopeOfUnits => {
+                &[Method::T, Method::SignFlip]
+            }
+            Design::Median => &[Method::OrderStatistics],
+            Design::Unpaired => &[Method::Welch],
+            Design::Proportion => &[Method::ClopperPearson],
+            Design::TrendPooled => &[Method::UnitJackknife],
+            Design::SlopeOfPoints => &[Method::LeastSquares],
+        }
+    }
+}
+
+/// How many units a result rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Sample {
+    /// Units, pairs, trials or points of one group.
+    One(usize),
+    /// Units of two independent arms.
+    Two(usize, usize),
+}
+
+impl Sample {
+    /// All units together.
+    pub fn total(self) -> usize {
+        match self {
+            Sample::One(n) => n,
+            Sample::Two(first, second) => first + second,
+        }
+    }
+
+    /// The units of the smaller arm.
+    pub fn smallest(self) -> usize {
+        match self {
+            Sample::One(n) => n,
+            Sample::Two(first, second) => first.min(second),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_come_back() {
+        for method in Method::ALL {
+            assert_eq!(Method::from_word(method.word()), Some(method));
+        }
+        assert_eq!(Method::from_word("bca"), None);
+    }
+
+    #[test]
+    fn auto_follows_planned_n_and_family() {
+        let alpha: Level = "0.05".parse().unwrap();
+        assert_eq!(Design::Paired.auto(6, 1, alpha), Method::T);
+        assert_eq!(Design::Paired.auto(7, 1, alpha), Method::SignFlip);
+        assert_eq!(Design::Paired.auto(8, 4, alpha), Method::T);
+        assert_eq!(Design::Paired.auto(9, 4, alpha), Method::SignFlip);
+        assert_eq!(Design::TrendOfUnits.auto(20, 1, alpha), Method::SignFlip);
+        assert_eq!(Design::Mean.auto(50, 1, alpha), Method::T);
+        assert_eq!(Design::Unpaired.auto(50, 1, alpha), Method::Welch);
+    }
+}

@@ -1,0 +1,278 @@
+//! Looking at everything anew, trusting nothing that was remembered.
+//!
+//! Every blob is hashed; every journal's chain and every ledger's lines are verified; what an attempt promised
+//! to keep must be there, and so must every ledger head that somebody cites and every journal that a ledger
+//! names: whole lines cut from an end leave no other trace. The index must equal what the journals say. Each
+//! problem is a value that names a file and a remedy; nothing is repaired here.
+
+mod needs;
+mod problem;
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use avow_model::digest::{ActionDigest, BlobDigest, LineDigest, PlanDigest, RegistrationDigest};
+use avow_model::journal::{Damage, Event, Journal};
+use avow_model::ledger::{Finding, Ledger};
+use rayon::prelude::*;
+
+pub use problem::Problem;
+
+use crate::blob::FileBlobs;
+use crate::error::StoreError;
+use crate::index;
+use crate::journal;
+use crate::ledger::{self, LedgerFile};
+use crate::project::Project;
+use crate::record::{RecordStore, Recorded};
+use crate::stamp::MemoryStamps;
+
+/// How far the check has come. Hashing takes nearly all of its time, so blobs are what is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Blobs hashed.
+    pub blobs: u64,
+    /// Blobs there are.
+    pub of: u64,
+    /// Bytes hashed.
+    pub bytes: u64,
+}
+
+/// What was looked at, and what is wrong with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Blobs hashed.
+    pub blobs: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Journals read.
+    pub journals: u64,
+    /// Attempts in them.
+    pub attempts: u64,
+    /// Ledgers read.
+    pub ledgers: u64,
+    /// What is wrong, in the order: blobs, journals, attempts, ledgers, index.
+    pub problems: Vec<Problem>,
+}
+
+/// What the parts of the check learn from each other.
+#[derive(Default)]
+struct Known {
+    sound: HashSet<BlobDigest>,
+    runs: HashSet<String>,
+    lines: HashSet<LineDigest>,
+    leaves: HashSet<RegistrationDigest>,
+    /// Who cites a ledger head first.
+    cited: Vec<(RegistrationDigest, PathBuf, String)>,
+    recorded: Vec<Recorded>,
+    /// The plan of each run.
+    plans: Vec<(PlanDigest, String)>,
+    /// The action of every attempt that was started, ended or not, with its member.
+    started: Vec<(ActionDigest, String)>,
+}
+
+/// Checks a project's store. The index is compared where the caller has it open. Errors are only for what could
+/// not be looked at because the machine failed.
+pub fn check(
+    project: &Project,
+    index: Option<&dyn RecordStore>,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<Report, StoreError> {
+    let mut report = Report::default();
+    let mut known = Known::default();
+    let blobs = FileBlobs::new(project.clone(), Arc::new(MemoryStamps::default()));
+    check_blobs(&blobs, progress, &mut known, &mut report)?;
+    check_journals(project, &mut known, &mut report)?;
+    needs::check_needs(&blobs, &known, &mut report)?;
+    check_ledgers(project, &mut known, &mut report)?;
+    check_citations(&known, &mut report);
+    if let Some(index) = index {
+        check_index(project, index, &known, &mut report)?;
+    }
+    Ok(report)
+}
+
+fn check_blobs(
+    blobs: &FileBlobs,
+    progress: &(dyn Fn(Progress) + Sync),
+    known: &mut Known,
+    report: &mut Report,
+) -> Result<(), StoreError> {
+    let (digests, foreign) = blobs.survey()?;
+    report.problems.extend(foreign.into_iter().map(|file| Problem::Foreign { file }));
+    let (count, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+    let of = digests.len() as u64;
+    let checked = digests.par_iter().map(|digest| {
+        let verified = blobs.verify(*digest);
+        let size = verified.as_ref().copied().unwrap_or(0);
+        let bytes = bytes.fetch_add(size, Ordering::Relaxed) + size;
+        progress(Progress { blobs: count.fetch_add(1, Ordering::Relaxed) + 1, of, bytes });
+        (*digest, verified)
+    });
+    for (digest, verified) in checked.collect::<Vec<_>>() {
+        let file = blobs.path(digest);
+        match verified {
+            Ok(_) => drop(known.sound.insert(digest)),
+            Err(StoreError::Corrupt { found, .. }) => {
+                report.problems.push(Problem::CorruptBlob { file, digest, found });
+            }
+            Err(StoreError::NotAFile { .. }) => report.problems.push(Problem::Foreign { file }),
+            // Moved away since the survey, or not readable for us.
+            Err(error) => report.problems.push(Problem::Unreadable { file, reason: chain(&error) }),
+        }
+    }
+    report.blobs = of;
+    report.bytes = bytes.into_inner();
+    Ok(())
+}
+
+fn check_journals(project: &Project, known: &mut Known, report: &mut Report) -> Result<(), StoreError> {
+    for file in journal::journals(project)? {
+        let journal = file.read()?;
+        report.journals += 1;
+        match &journal.damage {
+            None => {}
+            Some(Damage::Torn { bytes }) => {
+                report.problems.push(Problem::TornJournal { file: file.path.clone(), bytes: *bytes });
+            }
+            Some(Damage::Broken { line, reason }) => report.problems.push(Problem::BrokenJournal {
+                file: file.path.clone(),
+                line: *line,
+                reason: reason.clone(),
+            }),
+        }
+        if let Some(Event::Opened(opened)) = journal.lines.first().map(|line| &line.event) {
+            if opened.run != file.run {
+                let run = opened.run.clone();
+                report.problems.push(Problem::RenamedJournal { file: file.path.clone(), run });
+            }
+            let who = || format!("run `{}`", opened.run);
+            known.plans.push((opened.plan, who()));
+            known.cited.extend(opened.ledger_heads.iter().map(|head| (*head, file.path.clone(), who())));
+        }
+        known.lines.extend(digests(&journal));
+        known.started.extend(journal.lines.iter().filter_map(|line| match &line.event {
+            Event::Started { member, action, .. } => Some((*action, member.clone())),
+            _ => None,
+        }));
+        known.runs.insert(file.run.clone());
+        let attempts = index::attempts(&journal);
+        report.attempts += attempts.len() as u64;
+        for recorded in &attempts {
+            let who = || format!("the attempt at `{}`", recorded.member);
+            let heads = recorded.attempt.ledger_heads.iter();
+            known.cited.extend(heads.map(|head| (*head, file.path.clone(), who())));
+        }
+        known.recorded.extend(attempts);
+    }
+    Ok(())
+}
+
+/// The digests of a journal's intact lines: each is stated by its successor.
+fn digests(journal: &Journal) -> impl Iterator<Item = LineDigest> {
+    journal.lines.iter().filter_map(|line| line.previous).chain(journal.head)
+}
+
+fn check_ledgers(project: &Project, known: &mut Known, report: &mut Report) -> Result<(), StoreError> {
+    for experiment in ledger::experiments(project)? {
+        let file = LedgerFile::of(project, &experiment)?;
+        let path = file.path();
+        let ledger = file.read()?;
+        report.ledgers += 1;
+        for finding in ledger.findings() {
+            report.problems.push(match finding {
+                Finding::Torn { bytes } => Problem::TornLedger { file: path.clone(), bytes: *bytes },
+                Finding::Line { line, reason } => {
+                    Problem::LedgerLine { file: path.clone(), line: *line, reason: reason.clone() }
+                }
+            });
+        }
+        take_ledger(&ledger, &path, known, report);
+        if let Some(stray) = file.stray()? {
+            report.problems.push(Problem::StrayLedger { file: path.clone(), entries: stray.entries().len() });
+            take_ledger(&stray, &path, known, report);
+        }
+    }
+    Ok(())
+}
+
+fn take_ledger(ledger: &Ledger, path: &std::path::Path, known: &mut Known, report: &mut Report) {
+    let mut missing = HashSet::new();
+    for entry in ledger.entries() {
+        known.leaves.insert(entry.leaf);
+        let text = |key: &str| entry.fields.get(key).and_then(|value| value.as_str());
+        if !entry.kind.starts_with("run-") {
+            continue;
+        }
+        let (Some(run), Some(line)) = (text("run"), text("journal").and_then(|hex| hex.parse().ok())) else {
+            continue;
+        };
+        if known.lines.contains(&line) || !missing.insert(run.to_owned()) {
+            continue;
+        }
+        let file = path.to_owned();
+        report.problems.push(if known.runs.contains(run) {
+            Problem::CutJournal { file, run: run.to_owned(), line }
+        } else {
+            Problem::MissingJournal { file, run: run.to_owned() }
+        });
+    }
+}
+
+fn check_citations(known: &Known, report: &mut Report) {
+    let mut told = HashSet::new();
+    for (head, file, who) in &known.cited {
+        if !known.leaves.contains(head) && told.insert(head) {
+            report.problems.push(Problem::MissingHead {
+                file: file.clone(),
+                head: *head,
+                cited_by: who.clone(),
+            });
+        }
+    }
+}
+
+fn check_index(
+    project: &Project,
+    index: &dyn RecordStore,
+    known: &Known,
+    report: &mut Report,
+) -> Result<(), StoreError> {
+    let key = |recorded: &Recorded| (recorded.digest(), recorded.position.clone());
+    let indexed = match index.entries() {
+        Ok(entries) => entries,
+        Err(error @ (StoreError::Index { .. } | StoreError::IndexValue { .. })) => {
+            let file = project.index();
+            report.problems.push(Problem::Unreadable { file, reason: chain(&error) });
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    let said: HashMap<_, _> = known.recorded.iter().map(|recorded| (key(recorded), recorded)).collect();
+    let mut surplus = 0;
+    let mut equal = 0;
+    for recorded in &indexed {
+        if said.get(&key(recorded)) == Some(&recorded) { equal += 1 } else { surplus += 1 }
+    }
+    let mut lacking = said.len() - equal;
+    for recorded in &known.recorded {
+        let digest = recorded.digest();
+        let traced = index.trace(recorded.attempt.action)?.contains(&digest);
+        let remembered = index.history(&recorded.experiment, &recorded.member)?.contains(&digest);
+        if index.attempt(digest)?.is_some() && !(traced && remembered) {
+            lacking += 1;
+        }
+    }
+    if surplus > 0 || lacking > 0 {
+        report.problems.push(Problem::IndexDiffers { file: project.index(), lacking, surplus });
+    }
+    Ok(())
+}
+
+/// An error with its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |e| e.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

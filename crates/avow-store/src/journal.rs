@@ -1,0 +1,230 @@
+//! Journals on disk: created by one run, appended line by line, read by anybody.
+//!
+//! Lines, chain and reading are [`avow_model::journal`]'s. Here is what a file adds: that two runs cannot share
+//! a name, that a write that failed half-way is taken back before the next, that only a torn tail is ever cut
+//! and only by the holder of the run's lock, and that syncs are grouped: append many, sync once.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use avow_model::attempt::Timestamp;
+use avow_model::digest::LineDigest;
+use avow_model::journal::{self, Closing, Damage, Event, Journal, Line, Opened};
+
+use crate::error::{Context, StoreError};
+use crate::files;
+use crate::lock::RunLock;
+use crate::project::Project;
+use crate::record::Position;
+
+/// The one writer of a run's journal.
+#[derive(Debug)]
+pub struct JournalWriter {
+    file: File,
+    path: PathBuf,
+    run: String,
+    opened: Timestamp,
+    head: Option<LineDigest>,
+    lines: u64,
+    length: u64,
+    unsynced: bool,
+    poisoned: bool,
+}
+
+impl JournalWriter {
+    /// Creates the journal of a new run with its first line. A file that exists is an error of kind
+    /// `AlreadyExists`. Survives a power cut when this returns.
+    pub fn create(project: &Project, at: Timestamp, opened: Opened) -> Result<JournalWriter, StoreError> {
+        files::check_name(&opened.run)?;
+        let path = project.journal(&opened.run);
+        let file = File::create_new(&path).context("create", &path)?;
+        let run = opened.run.clone();
+        let mut writer = JournalWriter {
+            file,
+            path,
+            run,
+            opened: at,
+            head: None,
+            lines: 0,
+            length: 0,
+            unsynced: true,
+            poisoned: false,
+        };
+        writer.append(at, Event::Opened(Box::new(opened)))?;
+        writer.sync()?;
+        files::sync_folder(&project.journals())?;
+        Ok(writer)
+    }
+
+    /// Goes on with a journal whose writer is gone, after cutting a torn tail. A journal that is damaged in any
+    /// other way takes no more lines. Also returns what was read.
+    pub fn open_existing(
+        project: &Project,
+        run: &str,
+        _runner: &RunLock,
+    ) -> Result<(JournalWriter, Journal), StoreError> {
+        files::check_name(run)?;
+        let path = project.journal(run);
+        let mut file = OpenOptions::new().read(true).write(true).open(&path).context("open", &path)?;
+        let bytes = fs::read(&path).context("read", &path)?;
+        let journal = journal::read(&bytes);
+        if let Some(Damage::Broken { line, reason }) = &journal.damage {
+            return Err(StoreError::Journal { path, line: *line, reason: reason.clone() });
+        }
+        let length = journal.intact as u64;
+        if (bytes.len() as u64) > length {
+            tracing::warn!(run, bytes = bytes.len() as u64 - length, "a torn tail is cut off the journal");
+            file.set_len(length).context("shorten", &path)?;
+        }
+        file.seek(SeekFrom::Start(length)).context("write", &path)?;
+        let opened = journal.lines.first().map_or(0, |line| line.at);
+        let writer = JournalWriter {
+            file,
+            path,
+            run: run.to_owned(),
+            opened,
+            head: journal.head,
+            lines: journal.lines.len() as u64,
+            length,
+            unsynced: true,
+            poisoned: false,
+        };
+        Ok((writer, journal))
+    }
+
+    /// Appends an event; returns its place. It survives a crash of this process at once, and a power cut after
+    /// the next [`JournalWriter::sync`].
+    pub fn append(&mut self, at: Timestamp, event: Event) -> Result<Position, StoreError> {
+        self.append_line(at, event).map(|(_, position)| position)
+    }
+
+    /// Like [`JournalWriter::append`], and also returns the line, for the fold.
+    pub fn append_line(&mut self, at: Timestamp, event: Event) -> Result<(Line, Position), StoreError> {
+        if self.poisoned {
+            return Err(StoreError::Poisoned { path: self.path.clone() });
+        }
+        let line = Line { previous: self.head, at, event };
+        let mut text = line.to_text().into_bytes();
+        let head = LineDigest::of(&text);
+        text.push(b'\n');
+        if let Err(error) = self.file.write_all(&text) {
+            self.take_back();
+            return Err(error).context("append to", &self.path);
+        }
+        self.head = Some(head);
+        self.lines += 1;
+        self.length += text.len() as u64;
+        self.unsynced = true;
+        Ok((line, self.position()))
+    }
+
+    /// Removes the bytes of a write that failed half-way; the next line would be glued to them.
+    fn take_back(&mut self) {
+        let restored =
+            self.file.set_len(self.length).and_then(|()| self.file.seek(SeekFrom::Start(self.length)));
+        self.poisoned = restored.is_err();
+    }
+
+    fn position(&self) -> Position {
+        Position { opened: self.opened, run: self.run.clone(), line: self.lines }
+    }
+
+    /// Makes everything appended so far survive a power cut.
+    pub fn sync(&mut self) -> Result<(), StoreError> {
+        if self.unsynced {
+            self.file.sync_data().context("sync", &self.path)?;
+            self.unsynced = false;
+        }
+        Ok(())
+    }
+
+    /// The digest of the last line, for the ledger's `run-head`.
+    pub fn head(&self) -> Option<LineDigest> {
+        self.head
+    }
+
+    /// The run.
+    pub fn run(&self) -> &str {
+        &self.run
+    }
+
+    /// Length in bytes, for [`crate::SledIndex::caught_up`].
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+}
+
+/// A journal that exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalFile {
+    /// The run.
+    pub run: String,
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Its length in bytes.
+    pub length: u64,
+}
+
+impl JournalFile {
+    /// Reads the whole journal and checks its chain.
+    pub fn read(&self) -> Result<Journal, StoreError> {
+        read(&self.path)
+    }
+
+    /// How the run ended, from the last line alone; `None` where it was never closed. The chain is not checked:
+    /// that is what reading it whole is for.
+    pub fn closing(&self) -> Result<Option<Closing>, StoreError> {
+        // A closing line has about 150 bytes.
+        const TAIL: u64 = 512;
+        let mut file = File::open(&self.path).context("open", &self.path)?;
+        let length = file.metadata().context("look at", &self.path)?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).context("read", &self.path)?;
+        let mut tail = Vec::new();
+        file.read_to_end(&mut tail).context("read", &self.path)?;
+        let Some(lines) = tail.strip_suffix(b"\n") else { return Ok(None) };
+        let last = lines.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+        Ok(match serde_json::from_slice::<Line>(last) {
+            Ok(Line { event: Event::Closed { how }, .. }) => Some(how),
+            _ => None,
+        })
+    }
+
+    /// The first line alone: when the run began, and what it set out to do. `None` where it is torn or damaged.
+    pub fn opening(&self) -> Result<Option<(Timestamp, Opened)>, StoreError> {
+        let mut raw = Vec::new();
+        let file = File::open(&self.path).context("open", &self.path)?;
+        BufReader::new(file).read_until(b'\n', &mut raw).context("read", &self.path)?;
+        let first = journal::read(&raw).lines.into_iter().next();
+        Ok(first.and_then(|line| match line.event {
+            Event::Opened(opened) => Some((line.at, *opened)),
+            _ => None,
+        }))
+    }
+}
+
+/// Reads a journal, changing nothing.
+pub fn read(path: &Path) -> Result<Journal, StoreError> {
+    Ok(journal::read(&fs::read(path).context("read", path)?))
+}
+
+/// All journals, by run. None where there is no store.
+pub fn journals(project: &Project) -> Result<Vec<JournalFile>, StoreError> {
+    let folder = project.journals();
+    let list = match fs::read_dir(&folder) {
+        Err(e) if files::absent(&e) => return Ok(Vec::new()),
+        other => other.context("list", &folder)?,
+    };
+    let mut found = Vec::new();
+    for entry in list {
+        let path = entry.context("list", &folder)?.path();
+        if path.extension().is_some_and(|e| e == "jsonl")
+            && let Some(run) = path.file_stem().and_then(|stem| stem.to_str())
+        {
+            let length = fs::metadata(&path).context("look at", &path)?.len();
+            found.push(JournalFile { run: run.to_owned(), length, path: path.clone() });
+        }
+    }
+    found.sort_by(|a, b| a.run.cmp(&b.run));
+    Ok(found)
+}

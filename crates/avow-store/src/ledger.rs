@@ -1,0 +1,216 @@
+//! The ledger file of an experiment: where it lies, and appending to it.
+//!
+//! Lines, digests and verification are [`avow_model::ledger`]'s. Here is what files add. Until an experiment is
+//! first registered its chain lies in the store folder, so that exploratory runs are counted without touching
+//! the working tree; [`LedgerFile::append`] of a `register` line moves it to `registrations/` in the project,
+//! where it is meant for git, and tells git to keep its bytes and to merge it by union.
+//!
+//! Writers hold a lock in the store folder, whichever of the two places the chain is at. A torn tail is cut
+//! before a line is appended; a complete line that does not verify is never cut, and nothing is appended to it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use avow_model::digest::{LineDigest, PlanDigest, RegistrationDigest};
+use avow_model::ledger::{Ledger, LedgerError, leaf};
+use rustix::fs::FlockOperation;
+use serde_json::{Map, Value, json};
+
+use crate::error::{Context, StoreError};
+use crate::files;
+use crate::project::Project;
+
+/// The line that tells git how to treat ledgers.
+pub const GIT_ATTRIBUTES: &str = "registrations/*.jsonl -text merge=union";
+
+/// Why a line was not appended.
+#[derive(Debug, thiserror::Error)]
+pub enum AppendError {
+    /// The line cannot be, or the ledger is damaged.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The file could not be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The ledger file of one experiment.
+#[derive(Clone, Debug)]
+pub struct LedgerFile {
+    project: Project,
+    experiment: String,
+}
+
+impl LedgerFile {
+    /// The ledger of an experiment, whether or not it exists.
+    pub fn of(project: &Project, experiment: &str) -> Result<LedgerFile, StoreError> {
+        files::check_name(experiment)?;
+        Ok(LedgerFile { project: project.clone(), experiment: experiment.to_owned() })
+    }
+
+    /// Where the chain lies, or would lie: in the project once it is registered.
+    pub fn path(&self) -> PathBuf {
+        let registered = self.registered_path();
+        if registered.exists() { registered } else { self.unregistered_path() }
+    }
+
+    /// Whether the chain lies in the project.
+    pub fn is_registered(&self) -> bool {
+        self.registered_path().exists()
+    }
+
+    fn registered_path(&self) -> PathBuf {
+        self.project.registrations().join(format!("{}.jsonl", self.experiment))
+    }
+
+    fn unregistered_path(&self) -> PathBuf {
+        self.project.ledgers().join(format!("{}.jsonl", self.experiment))
+    }
+
+    /// Reads and verifies the chain, changing nothing; empty where there is none.
+    pub fn read(&self) -> Result<Ledger, StoreError> {
+        Ok(Ledger::read(&bytes(&self.path())?))
+    }
+
+    /// A second chain in the store folder beside the one in the project: runs made here before the project's
+    /// came from elsewhere. `None` where there is none, or where the project's contains it.
+    pub fn stray(&self) -> Result<Option<Ledger>, StoreError> {
+        if !self.is_registered() {
+            return Ok(None);
+        }
+        let (here, there) = (bytes(&self.unregistered_path())?, bytes(&self.registered_path())?);
+        Ok((!there.starts_with(&here)).then(|| Ledger::read(&here)))
+    }
+
+    /// Appends a line and returns its digest; it survives a power cut. Kind, parents, tree, version and, in a
+    /// first line, the nonce are added. A `register` line moves the chain into the project.
+    pub fn append(&self, kind: &str, fields: Map<String, Value>) -> Result<RegistrationDigest, AppendError> {
+        let _lock = self.lock()?;
+        let path = self.path();
+        let before = bytes(&path)?;
+        let ledger = Ledger::read(&before);
+        let mut fields = fields;
+        if ledger.chain().is_none() && !fields.contains_key("nonce") {
+            fields.insert("nonce".to_owned(), json!(files::nonce()?));
+        }
+        let line = ledger.line(kind, fields)?;
+        let intact = &before[..ledger.intact()];
+        if kind == "register" && !self.is_registered() {
+            self.move_into_project(&[intact, line.as_bytes(), b"\n"].concat())?;
+        } else {
+            append_durably(&path, intact.len() as u64, &format!("{line}\n"))?;
+        }
+        Ok(leaf(line.as_bytes()))
+    }
+
+    /// Notes that a run began, so that a journal deleted later is missed.
+    pub fn run_opened(
+        &self,
+        run: &str,
+        plan: PlanDigest,
+        first_line: LineDigest,
+    ) -> Result<RegistrationDigest, AppendError> {
+        let fields = json!({"run": run, "plan": plan, "journal": first_line});
+        self.append("run-opened", object(fields))
+    }
+
+    /// Notes how far a run's journal has come.
+    pub fn run_head(&self, run: &str, head: LineDigest) -> Result<RegistrationDigest, AppendError> {
+        self.append("run-head", object(json!({"run": run, "journal": head})))
+    }
+
+    /// Notes the last line of a run's journal.
+    pub fn run_closed(&self, run: &str, head: LineDigest) -> Result<RegistrationDigest, AppendError> {
+        self.append("run-closed", object(json!({"run": run, "journal": head})))
+    }
+
+    fn lock(&self) -> Result<File, StoreError> {
+        let path = self.project.ledgers().join(format!("{}.lock", self.experiment));
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+        let file = file.context("open", &path)?;
+        loop {
+            match rustix::fs::flock(&file, FlockOperation::LockExclusive) {
+                Err(rustix::io::Errno::INTR) => {}
+                locked => return locked.map(|()| file).context("lock", &path),
+            }
+        }
+    }
+
+    /// The whole chain appears in the project at once; a crash before the old one is removed leaves two, of
+    /// which the project's contains the other.
+    fn move_into_project(&self, content: &[u8]) -> Result<(), StoreError> {
+        let folder = self.project.registrations();
+        fs::create_dir_all(&folder).context("create", &folder)?;
+        files::sync_folder(self.project.root())?;
+        tell_git(&self.project)?;
+        files::write_whole(&self.registered_path(), content)?;
+        let old = self.unregistered_path();
+        match fs::remove_file(&old) {
+            Err(e) if !files::absent(&e) => Err(e).context("remove", &old),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The experiments that have a ledger, by name.
+pub fn experiments(project: &Project) -> Result<Vec<String>, StoreError> {
+    let mut names = std::collections::BTreeSet::new();
+    for folder in [project.registrations(), project.ledgers()] {
+        let list = match fs::read_dir(&folder) {
+            Err(e) if files::absent(&e) => continue,
+            other => other.context("list", &folder)?,
+        };
+        for entry in list {
+            let path = entry.context("list", &folder)?.path();
+            if path.extension().is_some_and(|e| e == "jsonl")
+                && let Some(name) = path.file_stem().and_then(|stem| stem.to_str())
+            {
+                names.insert(name.to_owned());
+            }
+        }
+    }
+    Ok(names.into_iter().collect())
+}
+
+fn object(fields: Value) -> Map<String, Value> {
+    match fields {
+        Value::Object(map) => map,
+        _ => unreachable!("callers pass objects"),
+    }
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, StoreError> {
+    match fs::read(path) {
+        Err(e) if files::absent(&e) => Ok(Vec::new()),
+        other => other.context("read", path),
+    }
+}
+
+fn append_durably(path: &Path, intact: u64, line: &str) -> Result<(), StoreError> {
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+    let mut file = file.context("open", path)?;
+    file.set_len(intact).context("shorten", path)?;
+    file.seek(SeekFrom::Start(intact)).context("write", path)?;
+    if let Err(error) = file.write_all(line.as_bytes()).and_then(|()| file.sync_all()) {
+        // Best effort: what stays is a torn tail, which the next writer cuts.
+        let _ = file.set_len(intact);
+        return Err(error).context("append to", path);
+    }
+    files::sync_folder(files::folder_of(path))
+}
+
+/// Adds our line to `.gitattributes`, keeping what is there.
+fn tell_git(project: &Project) -> Result<(), StoreError> {
+    let path = project.root().join(".gitattributes");
+    let mut content = bytes(&path)?;
+    if content.split(|b| *b == b'\n').any(|line| line.trim_ascii() == GIT_ATTRIBUTES.as_bytes()) {
+        return Ok(());
+    }
+    if !content.is_empty() && !content.ends_with(b"\n") {
+        content.push(b'\n');
+    }
+    content.extend(GIT_ATTRIBUTES.as_bytes());
+    content.push(b'\n');
+    files::write_whole(&path, &content)
+}
