@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use avow_audit::Source;
 use avow_audit::integrity::RunJournal;
+use avow_model::digest::TreeDigest;
 use avow_model::ledger::Ledger;
 use avow_model::plan::{Plan, Terms};
+use avow_model::tree::Tree;
 use avow_spec::{Diagnostic, Experiment, Lowered, World};
 use avow_store::{FileBlobs, LedgerFile, MemoryIndex, MemoryStamps, Project, journal};
 
@@ -41,8 +43,8 @@ pub struct Planned {
     pub plan: Arc<Plan>,
     /// Terms by stage.
     pub terms: BTreeMap<String, Terms>,
-    /// The rest of the lowering.
-    pub lowered: Lowered,
+    /// The code of its stages, which may not be in the store yet.
+    pub trees: BTreeMap<TreeDigest, Tree>,
 }
 
 impl Spec {
@@ -117,9 +119,9 @@ impl Spec {
         if warnings && !output.quiet && !all.is_empty() {
             output.always(diagnostics::render(&self.shown, &self.text, &all, output.colour).trim_end());
         }
-        let mut lowered = lowered.expect("checked above");
-        let plan = lowered.plan.take().expect("checked above");
-        Ok(Planned { plan: Arc::new(plan), terms: lowered.terms.clone(), lowered })
+        let lowered = lowered.expect("checked above");
+        let plan = lowered.plan.expect("checked above");
+        Ok(Planned { plan: Arc::new(plan), terms: lowered.terms, trees: world.trees() })
     }
 
     /// The failure that shows every problem.

@@ -12,14 +12,15 @@ use tracing_subscriber::{Layer, fmt};
 
 use crate::args::{Cli, Command};
 
-/// Starts the log. `run` writes to a file of its own in the store folder; other commands only to the terminal.
+/// Starts the log. `run` writes to a file of its own in the store folder; other commands, and a dry run, which
+/// leaves no trace, only to the terminal.
 pub fn start(cli: &Cli) {
     let terminal = (cli.verbose > 0).then(|| {
         let level = if cli.verbose > 1 { LevelFilter::DEBUG } else { LevelFilter::INFO };
         fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_target(false).with_filter(level)
     });
     let file = match &cli.command {
-        Command::Run(args) => file_for(args.spec.spec.as_deref()),
+        Command::Run(args) if !args.dry_run => file_for(args.spec.spec.as_deref()),
         _ => None,
     };
     let file = file.map(|file| {

@@ -1,12 +1,13 @@
 //! The world as a spec sees it: the project's files, and the programs on `PATH`.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use avow_model::digest::{Artifact, BlobDigest, TreeDigest};
+use avow_model::tree::Tree;
 use avow_spec::{Found, World};
 use avow_store::{BlobStore, Ingest, IngestError, Intake, StampCache};
 
@@ -42,6 +43,7 @@ pub struct ProjectWorld<'a> {
     beside: String,
     depth: Depth<'a>,
     programs: RefCell<HashMap<String, Option<BlobDigest>>>,
+    trees: RefCell<BTreeMap<TreeDigest, Tree>>,
 }
 
 impl<'a> ProjectWorld<'a> {
@@ -52,7 +54,13 @@ impl<'a> ProjectWorld<'a> {
             beside: spec.folder.clone(),
             depth,
             programs: RefCell::default(),
+            trees: RefCell::default(),
         }
+    }
+
+    /// The code trees that were asked for, for comparing them with earlier ones although they are not stored.
+    pub fn trees(&self) -> BTreeMap<TreeDigest, Tree> {
+        self.trees.borrow().clone()
     }
 
     fn file(&self, path: &Path) -> Result<BlobDigest, IngestError> {
@@ -128,7 +136,9 @@ impl World for ProjectWorld<'_> {
             Depth::Hash { blobs, stamps } => Ingest::new(blobs, stamps).code_tree(&self.root, paths),
             Depth::Store { blobs, stamps } => Ingest::new(blobs, stamps).store_code(&self.root, paths),
         };
-        folder.map(|folder| folder.digest).map_err(|error| chain(&error))
+        let folder = folder.map_err(|error| chain(&error))?;
+        self.trees.borrow_mut().insert(folder.digest, folder.tree);
+        Ok(folder.digest)
     }
 
     fn beside(&self) -> String {

@@ -91,7 +91,11 @@ pub(crate) fn missing(blobs: &dyn BlobStore, artifact: Artifact) -> Result<Optio
             return Ok(Some(next.blob()));
         }
         if let Artifact::Tree(digest) = next {
-            pending.extend(entries(blobs, digest)?);
+            match entries(blobs, digest) {
+                Ok(inside) => pending.extend(inside),
+                Err(error) if error.is_unusable_blob() => return Ok(Some(digest.into())),
+                Err(error) => return Err(error),
+            }
         }
     }
     Ok(None)
@@ -112,9 +116,9 @@ fn entries(blobs: &dyn BlobStore, digest: TreeDigest) -> Result<Vec<Artifact>, S
 
 fn present(blobs: &dyn BlobStore, digest: BlobDigest) -> Result<bool, StoreError> {
     match blobs.contains(digest) {
-        Err(StoreError::Corrupt { .. }) => {
+        Err(error) if error.is_unusable_blob() => {
             let aside = blobs.quarantine(digest)?;
-            tracing::warn!(%digest, ?aside, "a damaged blob was moved aside");
+            tracing::warn!(%digest, %error, ?aside, "a damaged blob was moved aside");
             Ok(false)
         }
         other => other,

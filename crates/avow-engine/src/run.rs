@@ -300,12 +300,24 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             records.push(self.record(finished)?);
         }
         self.journal.sync()?;
-        for (_, recorded) in &records {
-            self.session.index.insert(recorded)?;
-        }
-        self.session.index.caught_up(self.journal.run(), self.journal.length())?;
+        self.index(&records)?;
         self.note_head()?;
         Ok(records.into_iter().flat_map(|(member, recorded)| self.tell(member, recorded)).collect())
+    }
+
+    /// An index that fails in mid-run is marked, so that the next command builds it from the journals.
+    fn index(&self, records: &[(Member, Recorded)]) -> Result<(), EngineError> {
+        let index = &self.session.index;
+        let insert = || {
+            records.iter().try_for_each(|(_, recorded)| index.insert(recorded).map(drop))?;
+            index.caught_up(self.journal.run(), self.journal.length())
+        };
+        insert().map_err(|error| {
+            if let Err(second) = avow_store::index::mark_damaged(&self.session.project) {
+                tracing::warn!(%second, "the index could not be marked as damaged");
+            }
+            error.into()
+        })
     }
 
     fn record(&mut self, finished: Finished) -> Result<(Member, Recorded), EngineError> {
@@ -377,6 +389,8 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         } else {
             Closing::Complete
         };
+        // Also where nothing was executed: what was verified may then be remembered as verified.
+        self.session.blobs.sync()?;
         self.journal.append(now(), JournalEvent::Closed { how: closing })?;
         self.journal.sync()?;
         self.session.index.caught_up(self.journal.run(), self.journal.length())?;

@@ -31,9 +31,8 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// So many CPU slots (at least one), so many bytes of memory.
+    /// So many CPU slots, so many bytes of memory. Without slots nothing starts: a forecast.
     pub fn new(cpus: u32, memory: u64) -> Slots {
-        let cpus = cpus.max(1);
         Slots { cpus, memory, free_cpus: cpus, free_memory: memory }
     }
 

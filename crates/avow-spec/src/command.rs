@@ -173,7 +173,9 @@ impl Lexer<'_> {
     /// `$x`, `${axes.x}`, `$${x}`, `$(…)`: the first bytes are skipped, the rest reads as it comes.
     fn dollar(&mut self, word: &mut Word) {
         word.computed = true;
-        if self.rest().starts_with("$${") || self.rest().starts_with("${") {
+        if self.rest().starts_with("$${") {
+            self.at += 3;
+        } else if self.rest().starts_with("${") {
             self.at += self.rest().find('}').map_or(self.rest().len(), |end| end + 1);
         } else {
             self.at += 1;
@@ -201,11 +203,13 @@ impl Lexer<'_> {
                         self.at += escaped.len_utf8();
                     }
                 }
-                '$' if literal || self.rest().starts_with("${") => {
+                '$' if literal => {
+                    word.computed = true;
+                    self.at += 3;
+                }
+                '$' if self.rest().starts_with("${") => {
                     let end = self.rest().find('}').map_or(self.text.len(), |end| self.at + end + 1);
-                    if !literal {
-                        references.push(self.at..end);
-                    }
+                    references.push(self.at..end);
                     word.computed = true;
                     self.at = end;
                 }

@@ -107,6 +107,11 @@ impl Diagnostics {
         }
     }
 
+    /// Errors so far, those that are not kept included.
+    pub(crate) fn errors(&self) -> usize {
+        self.left_out + self.list.iter().filter(|d| d.is_error()).count()
+    }
+
     pub(crate) fn any_error(&self) -> bool {
         self.list.iter().any(Diagnostic::is_error)
     }

@@ -12,6 +12,7 @@ mod rule;
 mod stage;
 
 pub(crate) use experiment::EXPERIMENT;
+pub(crate) use stage::STAGE;
 
 /// When a key, form or word works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -84,6 +84,11 @@ impl Cx<'_> {
         self.out.borrow_mut().push(diagnostic);
     }
 
+    /// How many errors there are so far.
+    fn errors(&self) -> usize {
+        self.out.borrow().errors()
+    }
+
     fn source(&self) -> &str {
         self.spec.text()
     }

@@ -40,6 +40,7 @@ impl fmt::Display for Reach {
     /// `8 pairs: smallest possible two-sided p is 0.0078`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = match (self.paired, self.n) {
+            _ if self.method == Method::LeastSquares => "points",
             (true, Some(1)) => "pair",
             (true, _) => "pairs",
             (false, Some(1)) => "unit",
@@ -62,12 +63,13 @@ impl fmt::Display for Reach {
 }
 
 /// Two significant digits, plain.
-fn rounded(q: f64) -> String {
+pub(crate) fn rounded(q: f64) -> String {
     if q >= 0.1 {
-        return format!("{q:.2}");
+        return format!("{}", (q * 1000.0).round() / 1000.0);
     }
     let digits = (1.0 - q.log10().floor()).clamp(2.0, 12.0) as usize;
-    format!("{q:.digits$}")
+    let text = format!("{q:.digits$}");
+    text.trim_end_matches('0').to_owned()
 }
 
 /// The word of a method in specs.

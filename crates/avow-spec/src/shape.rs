@@ -8,7 +8,7 @@ use std::ops::Range;
 use crate::diagnostic::{Diagnostic, Diagnostics, did_you_mean, listed, nearest};
 use crate::document;
 use crate::keys::{Form, Names, Shape, Since, Table, Word};
-use crate::scalar::{Meaning, meaning};
+use crate::scalar::Meaning;
 use crate::tree::{Entry, Node};
 use crate::units;
 
@@ -88,7 +88,7 @@ impl Checker<'_> {
         let key = &entry.key;
         let known = || table.all().map(|k| k.name);
         let hint = did_you_mean(key, known()).or_else(|| {
-            let elsewhere = document::tables().into_iter().filter(|t| t.key(key).is_some());
+            let elsewhere = document::tables().into_iter().filter(|t| t.keys.iter().any(|k| k.name == key));
             let names: Vec<&str> = elsewhere.map(|t| t.name).collect();
             (!names.is_empty()).then(|| format!("`{key}` is a key of {}", listed(names)))
         });
@@ -110,8 +110,7 @@ impl Checker<'_> {
 
     fn named(&mut self, node: &Node, names: Names, item: &'static Shape) {
         for entry in node.entries() {
-            let clean = entry.plain && matches!(meaning(&entry.key), Meaning::Null | Meaning::Bool(_));
-            if clean {
+            if entry.is_value() {
                 let shown = if entry.key.is_empty() { "nothing" } else { &entry.key };
                 let message = format!("`{shown}` cannot be a name: YAML reads it as a value of its own");
                 let hint = "choose another name";

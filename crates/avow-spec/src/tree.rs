@@ -65,6 +65,13 @@ pub struct Entry {
     pub value: Arc<Node>,
 }
 
+impl Entry {
+    /// Whether the key reads as a value of YAML's own (`null`, `true`) rather than as a name.
+    pub fn is_value(&self) -> bool {
+        self.plain && matches!(meaning(&self.key), Meaning::Null | Meaning::Bool(_))
+    }
+}
+
 impl Node {
     /// The entries of a mapping; none for anything else.
     pub fn entries(&self) -> &[Entry] {

@@ -24,8 +24,13 @@ fn good_specs_become_plans() {
             problems.push(format!("{}:\n{}", path.display(), plain(&diagnostics, &text)));
             continue;
         };
-        let mut json = serde_json::to_string_pretty(&plan).unwrap();
-        json.push_str(&format!("\n// {}\n{}", plan.digest(), plain(&diagnostics, &text)));
+        let warnings = plain(&diagnostics, &text);
+        let shown = serde_json::json!({
+            "digest": plan.digest(),
+            "warnings": warnings.lines().collect::<Vec<_>>(),
+            "plan": plan,
+        });
+        let json = serde_json::to_string_pretty(&shown).unwrap() + "\n";
         problems.extend(snapshot(&path.with_extension("plan.json"), &json).err());
     }
     all_well(problems);

@@ -3,15 +3,17 @@
 //! [`Sandbox`] is for end-to-end tests: a temporary project, the program started with an environment that
 //! holds nothing of the caller's but the search path, and its output with everything that varies
 //! ([`normal`]) replaced, ready for a snapshot. [`plan()`] is for planner tests: `a, b -> c` instead of thirty
-//! lines of records.
+//! lines of records. [`History`] is what the journals of a sandbox say was done.
 //!
 //! A dev-dependency only; it panics where a test cannot go on, with the reason. Deliberately absent: fakes of
 //! stores and executors, which live beside the traits they stand for, and any assertion: a test says itself
 //! what it expects.
 
+mod history;
 pub mod normal;
 mod notation;
 mod sandbox;
 
+pub use history::{History, Past};
 pub use notation::plan;
 pub use sandbox::{Run, Running, Sandbox};

@@ -76,8 +76,9 @@ fn say_good(spec: &Spec, lowered: Option<&Lowered>, full: bool, output: &Output)
         words::count(members, "member"),
         words::count(plan.claims.len() as u64, "claim"),
     ))?;
-    for reach in &lowered.reach {
-        output.data(format!("  {reach}"))?;
+    // A method without a smallest p says nothing about what n can show.
+    for reach in lowered.reach.iter().filter(|reach| !reach.reachable || reach.smallest_q != Some(0.0)) {
+        output.data(format!("  {}: {reach}", reach.claim))?;
     }
     Ok(())
 }

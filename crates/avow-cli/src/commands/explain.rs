@@ -77,7 +77,7 @@ fn one(
     let now = planner.action(member);
     let earlier = nearest(reading, &plan.experiment, &label, now.map(Record::digest))?;
     let changes = match (&earlier, now) {
-        (Some(recorded), Some(now)) => differences(reading, recorded.attempt.action, now)?,
+        (Some(recorded), Some(now)) => differences(planned, reading, recorded.attempt.action, now)?,
         _ => Vec::new(),
     };
     Ok(Explained { label, reason: words::reason::reason(plan, reason), earlier, changes })
@@ -104,7 +104,12 @@ fn nearest(
     Ok(None)
 }
 
-fn differences(reading: &Reading, before: ActionDigest, now: &Action) -> Result<Vec<Change>, Failure> {
+fn differences(
+    planned: &Planned,
+    reading: &Reading,
+    before: ActionDigest,
+    now: &Action,
+) -> Result<Vec<Change>, Failure> {
     let old: Action = match read_record(&reading.blobs, before) {
         Ok(action) => action,
         Err(error) if error.is_unusable_blob() => return Ok(Vec::new()),
@@ -113,7 +118,7 @@ fn differences(reading: &Reading, before: ActionDigest, now: &Action) -> Result<
     let mut all = Vec::new();
     for change in changes(&old, now) {
         match (change.part, old.code, now.code) {
-            ("code", Some(a), Some(b)) => match code_changes(reading, a, b) {
+            ("code", Some(a), Some(b)) => match code_changes(planned, reading, a, b) {
                 Some(files) => all.extend(files),
                 None => all.push(change),
             },
@@ -123,9 +128,10 @@ fn differences(reading: &Reading, before: ActionDigest, now: &Action) -> Result<
     Ok(all)
 }
 
-/// Which code files differ; `None` where the present tree is not in the store (nothing was run with it yet).
-fn code_changes(reading: &Reading, old: TreeDigest, new: TreeDigest) -> Option<Vec<Change>> {
-    let tree = |digest: TreeDigest| -> Option<Tree> { read_record(&reading.blobs, digest).ok() };
+/// Which code files differ; `None` where one of the trees is neither planned nor in the store.
+fn code_changes(planned: &Planned, reading: &Reading, old: TreeDigest, new: TreeDigest) -> Option<Vec<Change>> {
+    let stored = |digest: TreeDigest| -> Option<Tree> { read_record(&reading.blobs, digest).ok() };
+    let tree = |digest: TreeDigest| planned.trees.get(&digest).cloned().or_else(|| stored(digest));
     let (old, new) = (tree(old)?, tree(new)?);
     let spell = |entry: &Entry| match entry {
         Entry::File { digest, executable: true } => format!("{}… (executable)", digest.short()),

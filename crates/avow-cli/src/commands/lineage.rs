@@ -39,15 +39,24 @@ const FORM: &str = "name a number (`stage.name[seed=3]`), a claim, an output, a 
 
 fn line(step: &Step<'_>) -> String {
     let indent = "  ".repeat(step.depth);
-    let relation = match step.edge {
+    let edge = match step.edge {
         None => String::new(),
         Some(edge) => match &edge.name {
-            Some(name) => format!("{} `{name}`: ", edge.relation),
-            None => format!("{}: ", edge.relation),
+            Some(name) => format!("{} `{name}`: ", relation(edge.relation)),
+            None => format!("{}: ", relation(edge.relation)),
         },
     };
     let again = if step.repeated { " (see above)" } else { "" };
-    format!("{indent}{relation}{}{again}", thing(&step.node.what))
+    format!("{indent}{edge}{}{again}", thing(&step.node.what))
+}
+
+fn relation(code: &str) -> &str {
+    match code {
+        "written-by" => "written by",
+        "made-by" => "made by",
+        "attempted" => "executed",
+        other => other,
+    }
 }
 
 fn thing(what: &Thing) -> String {

@@ -17,9 +17,6 @@ use crate::failure;
 use crate::output::{Failure, Output};
 use crate::words;
 
-/// The most members that are listed one by one without `--all`.
-const LISTED: usize = 20;
-
 /// Shows what a run would do.
 pub fn plan(args: &args::Plan, output: &Output) -> Result<Exit, Failure> {
     let spec = Spec::open(args.spec.spec.as_deref())?;
@@ -63,14 +60,31 @@ pub fn show(
     let price = prices(planned, &reading)?;
     summary(planned, &planner, &members, &price, output)?;
     let running: Vec<&Member> = members.iter().filter(|m| m.runs).collect();
-    let shown = if all { running.len() } else { LISTED.min(running.len()) };
-    for member in &running[..shown] {
-        output.data(format!("  {} {}", member.member, member.reason))?;
-    }
-    if shown < running.len() {
-        output.data(format!("  … and {} more (`avow plan --all` lists them)", running.len() - shown))?;
+    for line in if all { listed(&running) } else { grouped(&running) } {
+        output.data(format!("  {line}"))?;
     }
     Ok(())
+}
+
+fn listed(running: &[&Member]) -> Vec<String> {
+    running.iter().map(|member| format!("{} {}", member.member, member.reason)).collect()
+}
+
+/// Members of one stage with one reason are one line.
+fn grouped(running: &[&Member]) -> Vec<String> {
+    let mut groups: Vec<(&str, &str, &str, u64)> = Vec::new();
+    for member in running {
+        let same = |g: &&mut (&str, &str, &str, u64)| g.0 == member.stage && g.1 == member.reason;
+        match groups.iter_mut().find(same) {
+            Some(group) => group.3 += 1,
+            None => groups.push((&member.stage, &member.reason, &member.member, 1)),
+        }
+    }
+    let line = |(_, reason, first, count): (&str, &str, &str, u64)| match count {
+        1 => format!("{first} {reason}"),
+        n => format!("{first} and {} more: {reason}", n - 1),
+    };
+    groups.into_iter().map(line).collect()
 }
 
 fn summary(

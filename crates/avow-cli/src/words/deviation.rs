@@ -59,7 +59,10 @@ fn listed(members: &[String]) -> String {
 
 fn change(change: &Change) -> String {
     let name = change.name.as_deref().map(|name| format!(" `{name}`")).unwrap_or_default();
-    let path = if change.path.is_empty() { String::new() } else { format!(", {}", change.path.join(".")) };
+    // The words of the record's own layers say nothing to a reader of the spec.
+    let path: Vec<&str> =
+        change.path.iter().map(String::as_str).filter(|part| !matches!(*part, "test" | "one")).collect();
+    let path = if path.is_empty() { String::new() } else { format!(", {}", path.join(".")) };
     let subject = format!("{}{name}{path}", change.subject.word());
     match (&change.old, &change.new) {
         (Some(old), Some(new)) => format!("{subject}: {} → {}", short(old), short(new)),

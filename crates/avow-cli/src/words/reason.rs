@@ -37,15 +37,3 @@ pub fn miss(miss: &Miss) -> String {
         Miss::Forced => "it was asked for".to_owned(),
     }
 }
-
-/// A miss in two or three words, for summaries.
-pub fn short(miss: &Miss) -> &'static str {
-    match miss {
-        Miss::NeverRun => "not executed before",
-        Miss::OnlyFailures { .. } => "failed before",
-        Miss::BlobMissing { .. } => "output missing",
-        Miss::Volatile => "reuse: never",
-        Miss::OtherHost { .. } => "other host",
-        Miss::Forced => "asked for",
-    }
-}

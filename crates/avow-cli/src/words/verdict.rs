@@ -10,7 +10,7 @@ use crate::output::Output;
 use crate::words::{columns, deviation, number};
 
 /// The most members of one claim that are listed one by one in the short form.
-const LISTED: usize = 24;
+const LISTED: usize = 6;
 
 /// The verdicts of a report, a line a claim (or a line a family member), exploratory ones apart.
 pub fn lines(plan: &Plan, report: &Report, output: &Output) -> String {
@@ -27,56 +27,78 @@ pub fn lines(plan: &Plan, report: &Report, output: &Output) -> String {
 }
 
 fn claims(plan: &Plan, verdicts: &[&Verdict], output: &Output) -> String {
-    let mut rows = Vec::new();
-    let mut notes = Vec::new();
-    let mut names: Vec<&str> = Vec::new();
+    let mut blocks: Vec<(&str, Vec<&Verdict>)> = Vec::new();
     for verdict in verdicts {
-        if names.last() != Some(&verdict.claim.as_str()) {
-            names.push(&verdict.claim);
+        match blocks.last_mut() {
+            Some((name, members)) if *name == verdict.claim => members.push(verdict),
+            _ => blocks.push((&verdict.claim, vec![verdict])),
         }
     }
-    for name in names {
-        let members: Vec<&&Verdict> = verdicts.iter().filter(|v| v.claim == name).collect();
-        if members.len() > LISTED {
-            rows.push(tally(name, &members));
-        } else {
-            rows.extend(members.iter().map(|verdict| row(verdict)));
-        }
-        notes.push(note(plan, name, &members));
-    }
-    let table = columns(&rows);
+    let rows: Vec<Vec<Vec<String>>> = blocks.iter().map(|(name, members)| block(name, members)).collect();
+    let table = columns(&rows.concat());
     let mut lines = table.lines();
     let mut out = String::new();
-    let mut index = 0;
-    for (note, count) in notes {
-        for _ in 0..count {
-            if let Some(line) = lines.next() {
-                out.push_str(&format!("  {}\n", painted(line, verdicts.get(index).and_then(|v| v.word), output)));
-                index += 1;
-            }
+    for ((name, members), rows) in blocks.iter().zip(&rows) {
+        for (line, row) in lines.by_ref().take(rows.len()).zip(rows) {
+            out.push_str(&format!("  {}\n", painted(line, &row[0], output)));
         }
-        out.push_str(&note);
+        out.push_str(&note(plan, name, members));
     }
     out
 }
 
-fn painted(line: &str, word: Option<Word>, output: &Output) -> String {
-    let Some(word) = word else { return line.to_owned() };
-    let spelled = capital(word.word());
+/// A line a member; a large family is one line, and the members that differ from most of it.
+fn block(name: &str, members: &[&Verdict]) -> Vec<Vec<String>> {
+    if members.len() <= LISTED {
+        return members.iter().map(|verdict| row(verdict)).collect();
+    }
+    let words: Vec<String> = members.iter().map(|verdict| spelled(verdict)).collect();
+    let count = |word: &String| words.iter().filter(|w| *w == word).count();
+    let most = words.iter().max_by_key(|word| count(word)).cloned().unwrap_or_default();
+    let common: Vec<&&Verdict> = members.iter().zip(&words).filter(|(_, w)| **w == most).map(|(m, _)| m).collect();
+    let mut rows = vec![summary(name, &most, &common, members.len())];
+    rows.extend(members.iter().zip(&words).filter(|(_, w)| **w != most).map(|(m, _)| row(m)));
+    rows
+}
+
+fn summary(name: &str, word: &str, common: &[&&Verdict], all: usize) -> Vec<String> {
+    let keys: Vec<&str> =
+        common.first().map(|v| v.member.iter().map(|(key, _)| key.as_str()).collect()).unwrap_or_default();
+    let estimates = common.iter().filter_map(|v| v.estimate);
+    let (low, high) = estimates.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), e| (l.min(e), h.max(e)));
+    let q = common.iter().filter_map(|v| v.q_corrected).fold(f64::NEG_INFINITY, f64::max);
+    let units = common.iter().map(|v| v.units.used).min().unwrap_or(0);
+    let planned = common.iter().map(|v| v.units.planned).max().unwrap_or(0);
+    vec![
+        word.to_owned(),
+        format!("{name} per {}: {} of {all}", keys.join(", "), common.len()),
+        if low <= high { format!("{} to {}", number(low), number(high)) } else { String::new() },
+        if q >= 0.0 { format!("q ≤ {}", number(q)) } else { String::new() },
+        format!("n {units}/{planned}"),
+        format!("`--explain {name}` lists them"),
+    ]
+}
+
+fn painted(line: &str, word: &str, output: &Output) -> String {
     let colour = match word {
-        Word::Supported => 32,
-        Word::Refuted | Word::Reversed => 31,
-        Word::Inconclusive | Word::Void => 33,
+        "Supported" => 32,
+        "Refuted" | "Reversed" => 31,
+        "Inconclusive" | "Void" => 33,
+        _ => return line.to_owned(),
     };
-    match line.strip_prefix(&spelled) {
-        Some(rest) => format!("{}{rest}", output.coloured(&spelled, colour)),
+    match line.strip_prefix(word) {
+        Some(rest) => format!("{}{rest}", output.coloured(word, colour)),
         None => line.to_owned(),
     }
 }
 
+fn spelled(verdict: &Verdict) -> String {
+    verdict.word.map_or_else(|| "Estimate".to_owned(), |word| capital(word.word()))
+}
+
 fn row(verdict: &Verdict) -> Vec<String> {
     vec![
-        verdict.word.map_or_else(|| "Estimate".to_owned(), |word| capital(word.word())),
+        spelled(verdict),
         format!("{}{}", verdict.claim, at(&verdict.member)),
         figures(verdict),
         verdict.q_corrected.map(|q| format!("q {}", number(q))).unwrap_or_default(),
@@ -85,37 +107,22 @@ fn row(verdict: &Verdict) -> Vec<String> {
     ]
 }
 
-fn tally(name: &str, members: &[&&Verdict]) -> Vec<String> {
-    let mut counts: Vec<(String, usize)> = Vec::new();
-    for member in members {
-        let word = member.word.map_or("estimate", Word::word);
-        match counts.iter_mut().find(|(w, _)| w == word) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((word.to_owned(), 1)),
-        }
-    }
-    let text: Vec<String> = counts.iter().map(|(word, count)| format!("{count} {word}")).collect();
-    vec!["(several)".to_owned(), name.to_owned(), text.join(", ")]
-}
-
-fn note(plan: &Plan, name: &str, members: &[&&Verdict]) -> (String, usize) {
-    let lines = if members.len() > LISTED { 1 } else { members.len() };
+fn note(plan: &Plan, name: &str, members: &[&Verdict]) -> String {
+    let Some(claim) = plan.claim(name) else { return String::new() };
     let mut text = String::new();
-    if let Some(says) = plan.claim(name).and_then(|claim| claim.says.as_deref()) {
+    if let Some(says) = &claim.says {
         text.push_str(&format!("      {}\n", says.trim()));
     }
-    let mut told: Vec<&str> = Vec::new();
-    for member in members {
-        for line in [&member.means, &member.silent_on].into_iter().flatten() {
-            if !told.contains(&line.as_str()) {
-                told.push(line);
-            }
-        }
+    let words: std::collections::BTreeSet<Word> = members.iter().filter_map(|v| v.word).collect();
+    for word in &words {
+        let Some(means) = claim.means.get(word.word()) else { continue };
+        let which = if words.len() > 1 { format!("where {}: ", word.word()) } else { String::new() };
+        text.push_str(&format!("      ({which}{})\n", means.trim()));
     }
-    for line in told {
-        text.push_str(&format!("      ({})\n", line.trim()));
+    if let Some(silent) = &claim.silent_on {
+        text.push_str(&format!("      (silent on {})\n", silent.trim()));
     }
-    (text, lines)
+    text
 }
 
 /// `0.0245 [0.006, 0.045] 95 %`

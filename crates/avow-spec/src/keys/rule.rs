@@ -84,7 +84,7 @@ static SUCCESS: Table = Table {
 
 /// The claim's region.
 static BOUNDS: Table = Table {
-    name: "bounds",
+    name: "bounds of a rule",
     about: "The claim's region: `above`, `below`, or both bounds.",
     keys: &[
         key("above", Shape::Quantity, "", "the claim is: greater than this"),
@@ -97,7 +97,7 @@ static BOUNDS: Table = Table {
 
 /// Settings that inferential rules share.
 static INFERENCE: Table = Table {
-    name: "inference",
+    name: "inference of a rule",
     about: "How it is inferred.",
     keys: &[
         key("method", Shape::Word(METHODS), "auto", "the method"),

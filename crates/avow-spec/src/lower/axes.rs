@@ -21,6 +21,8 @@ pub(crate) const REPEAT: &str = "repeat";
 /// The axes of a spec, sorted by name.
 pub(super) struct Axes {
     pub(super) list: Vec<Known>,
+    /// Names of axes that could not be read; whatever refers to them is not complained about again.
+    broken: BTreeSet<String>,
 }
 
 /// An axis with what the checker knows of it.
@@ -73,13 +75,14 @@ impl Known {
         }
     }
 
-    /// The attributes that every value has; role streams where the values are integers.
+    /// The attributes of its values (that all have the same is checked elsewhere); role streams where the
+    /// values are integers.
     pub(super) fn attributes(&self) -> Vec<&str> {
         match &self.axis.points {
             Points::Named(points) => {
-                let common = |name: &&String| points.iter().all(|p| p.attributes.contains_key(*name));
-                let first = points.first().map(|p| p.attributes.keys().filter(common).map(String::as_str));
-                first.into_iter().flatten().collect()
+                let all: BTreeSet<&str> =
+                    points.iter().flat_map(|p| p.attributes.keys().map(String::as_str)).collect();
+                all.into_iter().collect()
             }
             Points::Derived(_) => Vec::new(),
             _ if self.axis.value(0).is_some_and(|v| v.as_i64().is_some()) => seed::ROLES.to_vec(),
@@ -158,19 +161,20 @@ pub(super) fn read(cx: &Cx<'_>) -> Axes {
         let message = format!("{} axes are more than the {} allowed", entries.len(), limits::AXES);
         cx.push(Diagnostic::error("too-large", entries[limits::AXES].at.clone(), message));
     }
-    let mut axes = Axes { list: Vec::new() };
+    let mut axes = Axes { list: Vec::new(), broken: entries.iter().map(|e| e.key.clone()).collect() };
     for entry in entries.iter().take(limits::AXES) {
         if entry.key == REPEAT {
             let message = "the axis `repeat` belongs to stages that are repeated";
             cx.push(Diagnostic::error("name", entry.at.clone(), message).hint("choose another name"));
             continue;
         }
-        if !Names::Variable.allows(&entry.key) {
+        if entry.is_value() || !Names::Variable.allows(&entry.key) {
             continue;
         }
         if let Some(points) = points(cx, entry) {
             let axis = Axis { name: entry.key.clone(), points };
             let real = if axis.is_derived() { BTreeSet::new() } else { BTreeSet::from([axis.name.clone()]) };
+            axes.broken.remove(&entry.key);
             axes.list.push(Known { axis, at: entry.at.clone(), real, cost: 1, values: OnceCell::new() });
         }
     }
@@ -391,8 +395,11 @@ fn axis_names(formula: &Expression) -> Vec<String> {
     axes.collect()
 }
 
-/// A complaint about a name that is no axis.
-pub(super) fn no_axis(axes: &Axes, name: &str, at: Range<usize>) -> Diagnostic {
-    let message = format!("there is no axis `{name}`");
-    Diagnostic::error("unknown-axis", at, message).maybe_hint(did_you_mean(name, axes.names()))
+/// Complains about a name that is no axis, unless that axis is there and could not be read.
+pub(super) fn no_axis(cx: &Cx<'_>, axes: &Axes, name: &str, at: Range<usize>) {
+    if !axes.broken.contains(name) {
+        let message = format!("there is no axis `{name}`");
+        let near = did_you_mean(name, axes.names());
+        cx.push(Diagnostic::error("unknown-axis", at, message).maybe_hint(near));
+    }
 }

@@ -68,7 +68,7 @@ pub(super) fn read(cx: &Cx<'_>, axes: &Axes, stages: &Stages<'_, '_>, _exclude: 
         let message = format!("more than {} claims", limits::CLAIMS);
         cx.push(Diagnostic::error("too-large", entries[limits::CLAIMS].at.clone(), message));
     }
-    let named = |e: &&Entry| e.value.is_map() && Names::Thing.allows(&e.key);
+    let named = |e: &&Entry| e.value.is_map() && !e.is_value() && Names::Thing.allows(&e.key);
     let mut entries: Vec<&Entry> = entries.iter().take(limits::CLAIMS).filter(named).collect();
     entries.sort_by(|a, b| a.key.cmp(&b.key));
     let mut selected = HashSet::new();
@@ -319,6 +319,7 @@ impl Reader<'_, '_, '_> {
 
     fn part(&self, node: &Node) -> Option<PartDraft> {
         let (cx, axes) = (self.cx, self.axes);
+        let before = cx.errors();
         let rule_node = node.get("rule")?;
         let exact = rule_node.get("kind").and_then(|n| n.text()) == Some("exact");
         let bytes = exact && rule_node.get("within").is_none();
@@ -337,9 +338,13 @@ impl Reader<'_, '_, '_> {
         }
         let replicate = self.replicate(node, &chosen, &mut used);
         let leftover = chosen.leftover(axes, &used);
-        if !leftover.is_empty() {
+        let lost = rule_node.get("kind").and_then(|n| n.text()).is_some_and(rule::runs_along)
+            && rule_node.get("along").is_none();
+        // A dimension that was dealt with wrongly is complained about already.
+        if !leftover.is_empty() && cx.errors() == before && !lost {
             self.leftover(node, &chosen, &leftover);
         }
+        let faulty = cx.errors() > before;
         let (arms, n) = self.units(node, &chosen, compare.as_ref(), replicate.as_deref());
         let judge = match node.get("judge").and_then(|n| n.text()) {
             Some("estimate") => Judge::Estimate,
@@ -352,6 +357,8 @@ impl Reader<'_, '_, '_> {
         let missing = self.missing(node, replicate.as_deref());
         let select = chosen.selection;
         let part = Part { select, compare, reduce, per, replicate, missing, judge, rule: draft.rule };
+        // Points stand for units where there are none.
+        let n = draft.points.or(n).filter(|_| !faulty);
         Some(PartDraft { part, choice: draft.choice, n, arms, members, at: rule_node.span.clone() })
     }
 
@@ -365,6 +372,8 @@ impl Reader<'_, '_, '_> {
     }
 
     fn compare(&self, node: &Node, chosen: &Chosen<'_, '_>, used: &mut BTreeSet<String>) -> Option<Compare> {
+        // However wrong the rest is, these dimensions are spoken for.
+        used.extend(node.entries().iter().map(|entry| entry.key.clone()));
         let [entry] = node.entries() else {
             if node.is_map() {
                 let message = format!("a contrast is over one dimension, not {}", node.entries().len());
@@ -384,7 +393,6 @@ impl Reader<'_, '_, '_> {
             let message = format!("`{first}` is compared with itself");
             self.cx.push(Diagnostic::error("compare", entry.value.span.clone(), message));
         }
-        used.insert(entry.key.clone());
         Some(Compare { dimension: entry.key.clone(), first, second })
     }
 
@@ -408,8 +416,8 @@ impl Reader<'_, '_, '_> {
                 if chosen.dimension(self.cx, self.axes, &entry.key, entry.at.clone()).is_none() {
                     continue;
                 }
-                let Some(by) = entry.value.text().and_then(reduction) else { continue };
                 self.claim_dimension(&entry.key, &entry.value, used);
+                let Some(by) = entry.value.text().and_then(reduction) else { continue };
                 found.push(Reduce { dimension: entry.key.clone(), by });
             }
         }
@@ -578,8 +586,7 @@ impl Resolver<'_, '_> {
         };
         let equivalence = matches!(rule, Rule::Equivalence { .. } | Rule::Curve { .. });
         let corrected = if self.family.correct == Correction::None { 1 } else { self.members };
-        // Without units the points of a fit stand for them; they are counted elsewhere.
-        let n = if method == Method::LeastSquares { None } else { draft.n };
+        let n = draft.n;
         let level = &self.family.level;
         let question = Question { method, n, side, equivalence, share, level, members: corrected };
         let (smallest_q, reachable) = reach::answer(&question);
@@ -606,12 +613,12 @@ impl Resolver<'_, '_> {
             let message = format!("`{claim}` has {n} units, and {word} needs {least} or more: it would be Void");
             self.push(draft, "undecidable", message, "plan more units");
         } else if !reach.reachable {
-            let message = format!("`{claim}` cannot be decided: {reach}, above the level {}", reach.first_step_level);
+            let message = format!("`{claim}` cannot be decided: {reach}, above the level {}", reach::rounded(reach.first_step_level));
             self.push(draft, "undecidable", message, "plan more units, or fewer claims in the family");
         } else if n < 5 && matches!(reach.method, Method::T | Method::Welch) {
             let power = match n {
-                3 => " (a paired t-test has 18 % power at one standard deviation)",
-                4 => " (a paired t-test has 29 % power at one standard deviation)",
+                3 => " (a t-test has 18 % power at one standard deviation)",
+                4 => " (a t-test has 29 % power at one standard deviation)",
                 _ => "",
             };
             let flip = 0.5_f64.powi(i32::try_from(n).unwrap_or(i32::MAX) - 1);

@@ -82,7 +82,7 @@ pub(super) fn own_value(
 ) -> Option<Value> {
     let (axis, attribute) = dimension.split_once('.').map_or((dimension, None), |(a, b)| (a, Some(b)));
     let Some(known) = axes.get(axis) else {
-        cx.push(no_axis(axes, axis, at));
+        no_axis(cx, axes, axis, at);
         return None;
     };
     match attribute {

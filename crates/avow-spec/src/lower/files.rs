@@ -74,7 +74,10 @@ fn named(cx: &Cx<'_>, draft: &Draft<'_>, run: &Node) -> Named {
             named.python |= command::is_python(&word.text);
         }
         let last = starters.last().map(|w| w.at.clone());
-        python_options(words, last, &mut named);
+        let script = python_options(words, last, &mut named);
+        for word in script.into_iter().chain(starters.iter().copied().filter(|w| w.text.contains('/'))) {
+            started_output(cx, draft, word);
+        }
         for word in words.iter().take(left) {
             mention(cx, draft, word, &mut named);
         }
@@ -84,22 +87,44 @@ fn named(cx: &Cx<'_>, draft: &Draft<'_>, run: &Node) -> Named {
     named
 }
 
-/// `-m NAME` and `-c TEXT` right after a Python interpreter and its one-letter options.
-fn python_options(words: &[Word], interpreter: Option<Range<usize>>, named: &mut Named) {
-    let Some(start) = words.iter().position(|w| Some(&w.at) == interpreter.as_ref()) else { return };
+/// What stands behind a Python interpreter and its options: `-m NAME`, `-c TEXT`, or a script, which is
+/// given back.
+fn python_options<'w>(
+    words: &'w [Word],
+    interpreter: Option<Range<usize>>,
+    named: &mut Named,
+) -> Option<&'w Word> {
+    let start = words.iter().position(|w| Some(&w.at) == interpreter.as_ref())?;
     if !command::is_python(&words[start].text) {
-        return;
+        return None;
     }
     let mut rest = words[start + 1..].iter();
     while let Some(word) = rest.next() {
-        let Some(value) = rest.clone().next() else { return };
         match word.text.as_str() {
-            "-m" if !value.computed => return named.modules.push((value.text.clone(), value.at.clone())),
-            "-c" => return named.texts.push(value.text.clone()),
+            "-m" => {
+                let module = rest.next().filter(|value| !value.computed)?;
+                named.modules.push((module.text.clone(), module.at.clone()));
+                return None;
+            }
+            "-c" => {
+                named.texts.extend(rest.next().map(|value| value.text.clone()));
+                return None;
+            }
             "-W" | "-X" => drop(rest.next()),
             text if text.starts_with('-') => {}
-            _ => return,
+            _ => return Some(word),
         }
+    }
+    None
+}
+
+/// A file that is started and written over by the same stage.
+fn started_output(cx: &Cx<'_>, draft: &Draft<'_>, word: &Word) {
+    let path = word.text.trim_start_matches("./");
+    let over = draft.outputs.made.values().find(|made| inside(path, &made.output.path));
+    if let Some(made) = over.filter(|_| !word.computed && cx.world.look(path).is_some()) {
+        let message = format!("this output would be written over `{path}`, which the stage starts");
+        cx.push(Diagnostic::error("collision", made.at.clone(), message));
     }
 }
 

@@ -20,9 +20,12 @@ pub(super) struct Given {
     pub(super) at: Range<usize>,
     /// Where its source stands.
     pub(super) from: Range<usize>,
-    /// The places of fixed and gathered axes.
-    pub(super) axes: HashMap<String, Range<usize>>,
+    /// The places of fixed and gathered axes: of the axis, and of its value.
+    pub(super) axes: Places,
 }
+
+/// Where axes are named, and where the value of each.
+pub(super) type Places = HashMap<String, (Range<usize>, Range<usize>)>;
 
 /// Stages by name with what they write.
 pub(super) type Producers<'a> = BTreeMap<&'a str, &'a Outputs>;
@@ -139,7 +142,7 @@ fn produced(
         cx.push(diagnostic.label(made.at.clone(), "declared here").hint("leave `keep: digest` out"));
         return None;
     }
-    let mut places = HashMap::new();
+    let mut places = Places::new();
     let (at, gather) = (fixed(cx, entry, &mut places), gathered(entry, &mut places));
     let file = (!made.output.folder && gather.is_empty()).then(|| suffix(&made.output.path)).flatten();
     let mount = format!("inputs/{}{}", entry.key, file.unwrap_or_default());
@@ -153,7 +156,7 @@ fn produced(
     })
 }
 
-fn fixed(cx: &Cx<'_>, entry: &Entry, places: &mut HashMap<String, Range<usize>>) -> BTreeMap<String, Value> {
+fn fixed(cx: &Cx<'_>, entry: &Entry, places: &mut Places) -> BTreeMap<String, Value> {
     let Some(node) = entry.value.get("at") else { return BTreeMap::new() };
     if !node.is_map() {
         let message = "`at` of an output fixes axes";
@@ -163,19 +166,19 @@ fn fixed(cx: &Cx<'_>, entry: &Entry, places: &mut HashMap<String, Range<usize>>)
     let mut at = BTreeMap::new();
     for axis in node.entries() {
         if let Some(value) = axis.value.value() {
-            places.insert(axis.key.clone(), axis.value.span.clone());
+            places.insert(axis.key.clone(), (axis.at.clone(), axis.value.span.clone()));
             at.insert(axis.key.clone(), value);
         }
     }
     at
 }
 
-fn gathered(entry: &Entry, places: &mut HashMap<String, Range<usize>>) -> Vec<String> {
+fn gathered(entry: &Entry, places: &mut Places) -> Vec<String> {
     let Some(node) = entry.value.get("gather") else { return Vec::new() };
     let mut axes: Vec<String> = Vec::new();
     for item in node.one_or_more() {
         if let Some(axis) = item.text() {
-            places.insert(axis.to_owned(), item.span.clone());
+            places.insert(axis.to_owned(), (item.span.clone(), item.span.clone()));
             axes.push(axis.to_owned());
         }
     }
@@ -187,7 +190,7 @@ fn gathered(entry: &Entry, places: &mut HashMap<String, Range<usize>>) -> Vec<St
 fn local(cx: &Cx<'_>, entry: &Entry, node: &Node, text: &str) -> Option<Given> {
     let (path, _) = project_path(cx, node, text)?;
     for key in ["gather", "for"] {
-        if let Some(found) = entry.value.entry(key) {
+        if let Some(found) = entry.value.entry(key).filter(|_| entry.value.entry("from").is_some()) {
             let message = format!("`{key}` belongs to an input from a stage, and `{path}` is a path");
             cx.push(Diagnostic::error("key", found.at.clone(), message));
         }

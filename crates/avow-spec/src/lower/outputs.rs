@@ -60,13 +60,18 @@ pub(super) fn read(cx: &Cx<'_>, stage: &Entry, op: Option<&OpSignature>, with: &
     collisions(cx, &outputs);
     let empty = outputs.made.is_empty() && op.is_none();
     let attempted = ["outputs", "measurements", "uses"].iter().any(|key| stage.value.entry(key).is_some());
-    if empty && !attempted {
+    if empty && !attempted && !misspelt(stage) {
         let message = format!("the stage `{}` writes nothing that could be kept", stage.key);
         let hint = "name what it writes under `outputs` or `measurements`";
         cx.push(Diagnostic::error("no-output", stage.at.clone(), message).hint(hint));
     }
     outputs.files.sort_by(|a, b| a.output.cmp(&b.output));
     outputs
+}
+
+/// Whether a stage has a key that does not exist, which may be the one that is missed.
+pub(super) fn misspelt(stage: &Entry) -> bool {
+    stage.value.entries().iter().any(|entry| crate::keys::STAGE.key(&entry.key).is_none())
 }
 
 /// How a parameter of an operation is written, for measurement names that carry its value.

@@ -70,12 +70,34 @@ pub(super) fn template(
             Some(template)
         }
         Err(error) => {
-            let place = node.place(cx.source(), error.offset, error.length);
-            let hint = "a literal `${` is written `$${`";
-            cx.push(Diagnostic::error("reference", place, error.reason).hint(hint));
+            let found = references(text);
+            if !found.iter().any(|(range, _)| range.start == error.offset) {
+                let place = node.place(cx.source(), error.offset, error.length);
+                let hint = "a literal `${` is written `$${`";
+                cx.push(Diagnostic::error("reference", place, error.reason).hint(hint));
+            }
+            // The parser stops at the first; the others are checked all the same.
+            for (range, path) in found {
+                let place = node.place(cx.source(), range.start, range.len());
+                if Template::parse(&text[range.clone()]).is_ok() {
+                    name(cx, axes, &path, place, owner, used);
+                } else {
+                    cx.push(malformed(cx, axes, &text[range], &path, place));
+                }
+            }
             None
         }
     }
+}
+
+fn malformed(cx: &Cx<'_>, axes: &Axes, text: &str, path: &[String], place: Range<usize>) -> Diagnostic {
+    let message = format!("`{text}` is not a name such as `${{axes.width}}` or `${{params.n}}`");
+    let hint = match path {
+        [one] if axes.get(one).is_some() => format!("write `${{axes.{one}}}`"),
+        [one] if cx.params.contains_key(one) => format!("write `${{params.{one}}}`"),
+        _ => "a literal `${` is written `$${`".to_owned(),
+    };
+    Diagnostic::error("reference", place, message).hint(hint)
 }
 
 /// Parses a formula, with the place of an error inside it.
@@ -150,7 +172,7 @@ fn axis(
     place: Range<usize>,
     used: &mut BTreeSet<String>,
 ) {
-    let Some(known) = axes.get(axis) else { return cx.push(no_axis(axes, axis, place)) };
+    let Some(known) = axes.get(axis) else { return no_axis(cx, axes, axis, place) };
     used.extend(known.real.iter().cloned());
     if matches!(known.axis.points, Points::Derived(_)) {
         cx.used_derived.borrow_mut().insert(axis.to_owned());

@@ -54,6 +54,19 @@ pub(super) enum Choice {
 pub(super) struct Draft {
     pub(super) rule: Rule,
     pub(super) choice: Choice,
+    /// The points that a fit without units has.
+    pub(super) points: Option<u64>,
+}
+
+impl Draft {
+    fn new(rule: Rule, choice: Choice) -> Draft {
+        Draft { rule, choice, points: None }
+    }
+}
+
+/// Whether rules of this word need `along`.
+pub(super) fn runs_along(word: &str) -> bool {
+    matches!(word, "trend" | "curve" | "slope")
 }
 
 /// Sets the method of a rule.
@@ -108,8 +121,8 @@ impl Context<'_, '_, '_> {
         if let Some((at, word)) = named
             && let Some(method) = method_of(word)
         {
-            if allowed.contains(&method) {
-                choice = Choice::Fixed(method);
+            if allowed.is_empty() || allowed.contains(&method) {
+                choice = if allowed.is_empty() { default } else { Choice::Fixed(method) };
             } else {
                 let words = allowed.iter().map(|m| reach::word(*m));
                 let message = format!("`{word}` is no method for this rule and design");
@@ -199,7 +212,7 @@ impl Context<'_, '_, '_> {
             return None;
         }
         self.in_range(node, &bound, statistic);
-        Some(Draft { rule: Rule::Threshold { statistic, bound, inference }, choice })
+        Some(Draft::new(Rule::Threshold { statistic, bound, inference }, choice))
     }
 
     fn difference(&self, node: &Node) -> Option<Draft> {
@@ -210,7 +223,7 @@ impl Context<'_, '_, '_> {
             return None;
         }
         let (inference, choice) = self.paired_inference(node);
-        self.units_needed(node, &inference).then_some(Draft { rule: Rule::Difference { bound, inference }, choice })
+        self.units_needed(node, &inference).then_some(Draft::new(Rule::Difference { bound, inference }, choice))
     }
 
     fn paired_inference(&self, node: &Node) -> (Inference, Choice) {
@@ -239,7 +252,7 @@ impl Context<'_, '_, '_> {
         }
         let rule = Rule::Equivalence { about: about.unwrap_or(0.0), margin, inference };
         let fine = self.units_needed(node, rule.inference()?);
-        fine.then_some(Draft { rule, choice })
+        fine.then_some(Draft::new(rule, choice))
     }
 
     fn proportion(&self, node: &Node) -> Option<Draft> {
@@ -253,11 +266,12 @@ impl Context<'_, '_, '_> {
         };
         if !edges {
             self.error("bound", node, "a proportion lies between 0 and 1", "");
+            return None;
         }
         let only = Method::ClopperPearson;
         let (inference, choice) = self.inference(node, Choice::Fixed(only), &[only]);
         let fine = self.units_needed(node, &inference);
-        fine.then_some(Draft { rule: Rule::Proportion { success, bound, inference }, choice })
+        fine.then_some(Draft::new(Rule::Proportion { success, bound, inference }, choice))
     }
 
     fn success(&self, node: &Node) -> Option<Condition> {
@@ -293,6 +307,7 @@ impl Context<'_, '_, '_> {
         };
         if !fine {
             self.error("bound", node, "a rank correlation lies between -1 and 1", "");
+            return None;
         }
         let of = match node.get("of").and_then(|n| n.text()) {
             Some("unit") => TrendOf::Unit,
@@ -317,7 +332,7 @@ impl Context<'_, '_, '_> {
             return None;
         }
         let along = along.to_owned();
-        Some(Draft { rule: Rule::Trend { along, statistic, of, bound, inference }, choice })
+        Some(Draft::new(Rule::Trend { along, statistic, of, bound, inference }, choice))
     }
 
     /// A pooled correlation cannot reach 1 where many values share a level.
@@ -360,7 +375,7 @@ impl Context<'_, '_, '_> {
         }
         self.evaluated(formula_node, &formula, &within, along);
         let _ = along_node;
-        Some(Draft { rule: Rule::Curve { along: along.to_owned(), formula, within, inference }, choice })
+        Some(Draft::new(Rule::Curve { along: along.to_owned(), formula, within, inference }, choice))
     }
 
     /// Every name of the formula must have one value at each point.
@@ -445,7 +460,9 @@ impl Context<'_, '_, '_> {
             self.error("levels", along_node, message, "");
         }
         let (inference, choice) = self.inference(node, Choice::Fixed(default), allowed);
-        Some(Draft { rule: Rule::Slope { along: along.to_owned(), scale, bound, inference }, choice })
+        let points = if self.replicate.is_none() { self.levels(along) } else { None };
+        let rule = Rule::Slope { along: along.to_owned(), scale, bound, inference };
+        Some(Draft { rule, choice, points })
     }
 
     fn exact(&self, node: &Node) -> Option<Draft> {
@@ -469,7 +486,7 @@ impl Context<'_, '_, '_> {
             self.error("judge", node, "`exact` makes no inference, so `judge: estimate` says nothing", "leave it out");
         }
         let along = along.map(|(_, along)| along.to_owned());
-        Some(Draft { rule: Rule::Exact { along, within }, choice: Choice::Fixed(Method::None) })
+        Some(Draft::new(Rule::Exact { along, within }, Choice::Fixed(Method::None)))
     }
 
     fn along<'n>(&self, node: &'n Node) -> Option<(&'n Node, &'n str)> {
@@ -512,10 +529,8 @@ impl Context<'_, '_, '_> {
     fn ordered(&self, node: &Node, along: &str) {
         let named = self.known_axis(along).filter(|k| matches!(k.axis.points, Points::Named(_)));
         if let Some(known) = named.filter(|_| !along.contains('.')) {
-            let numeric = known.attributes().iter().map(|a| format!("{along}.{a}")).collect::<Vec<_>>();
             let message = format!("the values of the mapping axis `{along}` have no order");
-            let hint = format!("run along an attribute: {}", listed(numeric.iter().map(String::as_str)));
-            self.error("levels", node, message, if numeric.is_empty() { "use a list" } else { &hint });
+            self.error("levels", node, message, &attributes_hint(known));
         }
     }
 
@@ -531,7 +546,8 @@ impl Context<'_, '_, '_> {
         for value in (0..known.len().min(LOOKED_AT)).filter_map(one) {
             match value.as_f64() {
                 None => {
-                    self.error("levels", node, format!("a slope needs numbers, and `{along}` has `{value}`"), "");
+                    let hint = attributes_hint(known);
+                    self.error("levels", node, format!("a slope needs numbers, and `{along}` has `{value}`"), &hint);
                     return;
                 }
                 Some(x) if positive && x <= 0.0 => {
@@ -643,6 +659,16 @@ impl Context<'_, '_, '_> {
     pub(super) fn check_along(&self, node: &Node) -> Option<Dimension<'_>> {
         let (at, along) = self.along(node)?;
         self.chosen.dimension(self.cx, self.axes, along, at.span.clone())
+    }
+}
+
+/// What to run along instead of a mapping axis.
+fn attributes_hint(known: &Known) -> String {
+    let name = &known.axis.name;
+    let all: Vec<String> = known.attributes().iter().map(|attribute| format!("{name}.{attribute}")).collect();
+    match all.is_empty() {
+        true => "use a list of numbers".to_owned(),
+        false => format!("run along an attribute: {}", listed(all.iter().map(String::as_str))),
     }
 }
 

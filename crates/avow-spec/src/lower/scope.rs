@@ -105,7 +105,8 @@ pub(super) fn fill(cx: &Cx<'_>, axes: &Axes, drafts: &mut [Draft<'_>], order: &[
             let Some(producer) = by_name.get(stage).map(|i| &drafts[*i]) else { continue };
             let named = at.keys().chain(gather.iter());
             for axis in named {
-                let place = given.axes.get(axis).cloned().unwrap_or(given.from.clone());
+                let places = given.axes.get(axis).cloned();
+                let place = places.unwrap_or((given.from.clone(), given.from.clone()));
                 let value = fixed(cx, axes, producer, axis, at.get(axis), place);
                 own.extend(value.map(|value| (input.clone(), axis.clone(), value)));
             }
@@ -135,10 +136,10 @@ fn fixed(
     producer: &Draft<'_>,
     axis: &str,
     value: Option<&Value>,
-    place: Range<usize>,
+    at: (Range<usize>, Range<usize>),
 ) -> Option<Value> {
     if axis != REPEAT && axes.get(axis).is_none() {
-        cx.push(no_axis(axes, axis, place));
+        no_axis(cx, axes, axis, at.0);
         return None;
     }
     if !producer.scope.contains(axis) {
@@ -149,7 +150,7 @@ fn fixed(
             true => format!("`{name}` exists once"),
             false => format!("it depends on {}", listed(scope)),
         };
-        cx.push(Diagnostic::error("axis", place, message).hint(hint));
+        cx.push(Diagnostic::error("axis", at.0, message).hint(hint));
         return None;
     }
     let value = value?;
@@ -158,11 +159,11 @@ fn fixed(
         let fits = value.as_i64().and_then(|i| u64::try_from(i).ok()).is_some_and(|i| i < count);
         if !fits {
             let message = format!("there is no repetition `{value}`; they count from 0");
-            cx.push(Diagnostic::error("unknown-value", place, message));
+            cx.push(Diagnostic::error("unknown-value", at.1, message));
         }
         return fits.then(|| value.clone());
     }
-    exclude::own_value(cx, axes, axis, value, place.clone(), place)
+    exclude::own_value(cx, axes, axis, value, at.1, at.0)
 }
 
 /// All repeated stages share the axis `repeat`, so they repeat equally often.
@@ -196,7 +197,10 @@ pub(super) fn unused(cx: &Cx<'_>, axes: &Axes, stages: &Stages<'_, '_>, selected
     let scoped: HashSet<&str> =
         stages.drafts.iter().flat_map(|d| d.scope.iter().chain(&d.uses)).map(String::as_str).collect();
     let derived = cx.used_derived.borrow();
-    for known in &axes.list {
+    // A stage that could not be read may be the one that uses them.
+    let written = cx.spec.root().get("stages").map_or(0, |n| n.entries().len());
+    let whole = stages.drafts.len() == written && stages.drafts.iter().all(|d| d.program.is_some());
+    for known in axes.list.iter().filter(|_| whole) {
         let name = known.axis.name.as_str();
         let used = if known.axis.is_derived() { derived.contains(name) } else { scoped.contains(name) };
         if !used {

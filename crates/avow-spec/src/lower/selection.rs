@@ -229,6 +229,9 @@ impl Chosen<'_, '_> {
                 let message = format!("`{}` lists no value, so nothing is selected", entry.key);
                 cx.push(Diagnostic::error("select", entry.value.span.clone(), message));
             }
+            if values.is_empty() {
+                continue;
+            }
             values.sort_by(Value::order);
             values.dedup();
             self.selection.filter.insert(entry.key.clone(), values);

@@ -80,7 +80,7 @@ pub(super) fn read<'a>(cx: &Cx<'a>, axes: &Axes) -> Vec<Draft<'a>> {
         let message = format!("more than {} stages", limits::STAGES);
         cx.push(Diagnostic::error("too-large", node.entries()[limits::STAGES].at.clone(), message));
     }
-    let named = |e: &&Entry| e.value.is_map() && Names::Thing.allows(&e.key);
+    let named = |e: &&Entry| e.value.is_map() && !e.is_value() && Names::Thing.allows(&e.key);
     let mut entries: Vec<&Entry> = node.entries().iter().take(limits::STAGES).filter(named).collect();
     entries.sort_by(|a, b| a.key.cmp(&b.key));
     let outlines: Vec<(Option<&'a OpSignature>, Outputs)> = entries
@@ -207,8 +207,8 @@ fn program(
         cx.push(Diagnostic::error("key", with.at.clone(), message).hint(hint));
     }
     let Some(run) = run else {
-        let misspelt = node.entry("run").is_some() || named.is_some();
-        if !misspelt {
+        let attempted = node.entry("run").is_some() || named.is_some();
+        if !attempted && !outputs::misspelt(entry) {
             let message = format!("the stage `{}` starts nothing", entry.key);
             let hint = "give it `run: COMMAND` or `uses: OPERATION`";
             cx.push(Diagnostic::error("missing-key", entry.at.clone(), message).hint(hint));

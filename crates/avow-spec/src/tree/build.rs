@@ -277,8 +277,13 @@ impl<'a> Builder<'a> {
         let line_end = self.text[start..].find('\n').map_or(self.text.len(), |i| start + i);
         let line = &self.text[line_start..line_end];
         let length = self.text[start..].chars().next().filter(|c| *c != '\n').map_or(0, char::len_utf8);
-        let diagnostic =
-            Diagnostic::error("syntax", start..start + length, format!("this is not YAML: {}", error.info()));
+        let message = format!("this is not YAML: {}", error.info());
+        let mut diagnostic = Diagnostic::error("syntax", start..start + length, message);
+        let open = self.frames.iter().rev().map(|frame| frame.start);
+        let mut flow = open.filter(|at| matches!(self.text.as_bytes().get(*at), Some(b'{' | b'[')));
+        if let Some(at) = flow.next().filter(|at| *at < line_start) {
+            diagnostic = diagnostic.label(at..at + 1, "this bracket is still open here");
+        }
         let previous = self.text[..line_start].trim_end().lines().next_back().unwrap_or_default();
         let flow = |line: &str| line.contains("${") && line.contains(['{', '[']);
         if flow(line) || flow(previous) {
@@ -287,7 +292,7 @@ impl<'a> Builder<'a> {
         if line.contains('\t') {
             return diagnostic.hint("YAML indents with spaces, never with tabs");
         }
-        if line.matches(": ").count() > 1 {
+        if error.info().contains("mapping values") && line.matches(": ").count() > 1 {
             return diagnostic.hint("put quotes around a text that contains `: `");
         }
         diagnostic

@@ -1,0 +1,32 @@
+# The list of everything a developer does; CI calls the same recipes.
+
+# Compile nothing, check everything.
+check:
+    cargo check --workspace --all-targets
+
+fmt:
+    cargo fmt --all
+
+lint:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets -- -D warnings
+
+test:
+    cargo test --workspace
+
+# The end-to-end tests alone.
+e2e:
+    cargo test -p avow-cli
+
+# Write schemas/ and docs/keys.md from the key tables.
+schemas:
+    cargo run -q -p avow-cli -- schema > schemas/experiment.schema.json
+    cargo run -q -p avow-cli -- schema --keys > docs/keys.md
+
+deny:
+    cargo deny check bans licenses sources
+
+doc:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+ci: test lint deny

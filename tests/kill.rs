@@ -1,0 +1,272 @@
+//! Whatever ends the tool, the same command goes on where it stopped and comes to the same end.
+//!
+//! Moments of death are drawn from a fixed seed, so that a failure can be looked at again; how far a run has
+//! come by then differs from machine to machine, which only makes more moments of them.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use avow_model::attempt::Outcome;
+use avow_model::digest::{Artifact, BlobDigest};
+use avow_model::journal::{Closing, Event};
+use avow_testkit::Sandbox;
+
+/// Twelve members that take a moment each and write their output in two halves, and one that reads them all.
+const SPEC: &str = "\
+avow: 1
+experiment: mortal
+axes: {seed: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]}
+stages:
+  slow:
+    run: sh slow.sh ${axes.seed} ${outputs.result} ${outputs.trace}
+    outputs: {trace: trace/}
+    measurements: {result: result.json}
+  total:
+    run: sh total.sh ${inputs.all} ${outputs.sum}
+    inputs: {all: {from: slow.result, gather: seed}}
+    outputs: {sum: sum.txt}
+claims:
+  big: {says: Values exceed 0, select: value, rule: {kind: threshold, statistic: mean, above: 0}}
+";
+
+const SLOW: &str = "\
+mkdir \"$3\"
+printf '{\"value\": ' > \"$2\"
+echo \"half of $1\" > \"$3/half.txt\"
+sleep 0.1
+printf '1.%d}\\n' \"$1\" >> \"$2\"
+echo \"all of $1\" > \"$3/all.txt\"
+";
+
+const TOTAL: &str = "find -L \"$1\" -name '*.json' | grep -v index.json | sort | xargs cat > \"$2\"\n";
+
+fn project() -> Sandbox {
+    let sandbox = Sandbox::new(env!("CARGO_BIN_EXE_avow"));
+    sandbox.file("avow.toml", "").file("spec.yaml", SPEC).file("slow.sh", SLOW).file("total.sh", TOTAL);
+    sandbox
+}
+
+type Artifacts = BTreeMap<(String, String), Artifact>;
+
+/// What an undisturbed run gives: its artifacts, and its verdicts without what names attempts.
+fn undisturbed() -> (Artifacts, serde_json::Value) {
+    let sandbox = project();
+    sandbox.avow(&["run"]).expect_code(0);
+    (sandbox.history().artifacts(), verdicts(&sandbox))
+}
+
+fn verdicts(sandbox: &Sandbox) -> serde_json::Value {
+    let mut report = sandbox.avow(&["verdict", "--json"]).with_code(0).json();
+    for verdict in report["verdicts"].as_array_mut().unwrap() {
+        for evidence in verdict["evidence"].as_array_mut().unwrap() {
+            evidence.as_object_mut().unwrap().remove("attempt");
+        }
+        // They are sorted by the attempts, which have other names now.
+        let evidence = verdict["evidence"].as_array_mut().unwrap();
+        evidence.sort_by_key(|evidence| evidence["artifact"].to_string());
+    }
+    report
+}
+
+/// A number from 0 to `below`, the same sequence for the same seed (a multiplicative congruence).
+fn draw(state: &mut u64, below: u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 33) % below
+}
+
+/// Nothing that was executed with success is executed again, and what it wrote is there, byte by byte.
+fn check(sandbox: &Sandbox) {
+    let history = sandbox.history();
+    for (member, count) in history.successes() {
+        assert!(count <= 1, "{member} was executed {count} times");
+    }
+    for artifact in history.artifacts().into_values() {
+        let bytes = fs::read(sandbox.blob(artifact.blob())).unwrap();
+        assert_eq!(blake3::hash(&bytes).to_string(), artifact.blob().to_string());
+    }
+}
+
+/// Kills a run ten times and lets it end; everything is as if nothing had happened.
+fn ten_deaths(jobs: &str, seed: u64) {
+    let sandbox = project();
+    let mut state = seed;
+    let mut deaths = 0;
+    // An undisturbed run takes about 1.5 s with one slot; the longest life here is shorter than a third.
+    while deaths < 10 {
+        let life = Duration::from_millis(draw(&mut state, 400));
+        let before: Vec<u32> = sandbox.survivors();
+        let run = sandbox.kill_after(life, &["run", "-j", jobs]);
+        assert!(run.code == 137 || run.code == 0, "{run:?}");
+        // It has come to its end: what is left of the ten deaths finds everything done.
+        deaths += 1;
+        if run.code == 137 && !run.stderr.is_empty() {
+            let ended: Vec<u32> = sandbox.survivors().into_iter().filter(|pid| before.contains(pid)).collect();
+            assert_eq!(ended, [0; 0], "the next run ends what the last one left behind");
+        }
+        check(&sandbox);
+    }
+    let last = sandbox.avow(&["run", "-j", jobs]).with_code(0);
+    assert!(last.stdout.contains("Supported"), "{last:?}");
+    check(&sandbox);
+    assert_eq!(sandbox.survivors(), [0; 0]);
+    let (artifacts, report) = undisturbed();
+    assert_eq!(sandbox.history().artifacts(), artifacts);
+    assert_eq!(verdicts(&sandbox), report);
+    sandbox.avow(&["store", "check"]).expect_code(0);
+
+    let history = sandbox.history();
+    assert!(history.attempts().any(|(_, attempt)| attempt.outcome == Outcome::Lost), "some were under way");
+    let (last, died) = history.runs.split_last().unwrap();
+    assert_eq!(last.state.closed, Some(Closing::Complete));
+    // One that was killed before its journal had a line left none; the others were closed by their successor.
+    assert!(died.len() >= 3, "{}", died.len());
+    for run in died {
+        assert!(matches!(run.state.closed, Some(Closing::Abandoned | Closing::Complete)), "{:?}", run.state.closed);
+    }
+}
+
+#[test]
+fn ten_deaths_with_one_slot() {
+    ten_deaths("1", 11);
+}
+
+#[test]
+fn ten_deaths_with_two_slots() {
+    ten_deaths("2", 5);
+}
+
+#[test]
+fn a_killed_run_is_closed_and_its_processes_are_ended_by_the_next() {
+    let sandbox = project();
+    // It ignores polite signals and outlives its runner.
+    sandbox.file("slow.sh", format!("[ -e {0} ] || {{ trap '' TERM; touch {0}; sleep 300; }}\n{SLOW}", flag(&sandbox)));
+    sandbox.kill_when(|sandbox| sandbox.has("../flag"), &["run", "-j", "1"]);
+    let left = sandbox.survivors();
+    assert!(!left.is_empty(), "the stage outlived its runner");
+    let run = sandbox.avow(&["run", "-j", "1"]).with_code(0);
+    assert!(run.stderr.contains("had died; 1 attempt lost"), "{}", run.stderr);
+    assert_eq!(sandbox.survivors(), [0; 0]);
+    let history = sandbox.history();
+    assert_eq!(history.runs[0].state.closed, Some(Closing::Abandoned));
+    assert_eq!(history.runs[0].state.counts().lost, 1);
+    assert_eq!(history.latest().state.opened.as_ref().unwrap().continues.as_deref(), Some(&*history.runs[0].name));
+}
+
+/// A file outside the project that tells the first attempt from the later ones.
+fn flag(sandbox: &Sandbox) -> String {
+    sandbox.root().with_file_name("flag").display().to_string()
+}
+
+#[test]
+fn a_torn_output_is_never_believed() {
+    let sandbox = project();
+    // At the first death an output lies half written in the attempt's folder.
+    let half = |sandbox: &Sandbox| {
+        let mut pending = vec![sandbox.path(".avow/work")];
+        while let Some(folder) = pending.pop() {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    pending.push(entry.path());
+                } else if entry.file_name() == "half.txt" {
+                    return true;
+                }
+            }
+        }
+        false
+    };
+    assert_eq!(sandbox.kill_when(half, &["run", "-j", "1"]).code, 137);
+    // A death in mid-write of a blob leaves a piece under a temporary name.
+    sandbox.file(".avow/work/tmp/left-behind", "{\"value\": ");
+    sandbox.avow(&["run"]).expect_code(0);
+    assert!(!sandbox.has(".avow/work/tmp/left-behind"), "pieces are cleared away");
+    assert_eq!(sandbox.history().artifacts(), undisturbed().0);
+    let torn = BlobDigest::from_bytes(*blake3::hash(b"{\"value\": ").as_bytes());
+    assert!(!sandbox.blob(torn).exists(), "no half is in the store");
+    check(&sandbox);
+}
+
+#[test]
+fn the_journals_last_line_may_be_torn() {
+    let sandbox = project();
+    sandbox.kill_when(|sandbox| sandbox.history().successes().values().sum::<usize>() >= 3, &["run", "-j", "1"]);
+    let path = format!(".avow/journal/{}.jsonl", sandbox.history().latest().name);
+    let text = sandbox.read(&path);
+    // What a death in mid-write leaves: the last line without its end.
+    sandbox.file(&path, &text[..text.len() - 30]);
+    let status = sandbox.avow(&["status"]).with_code(0);
+    assert!(status.stdout.contains("died"), "{}", status.stdout);
+    assert_eq!(sandbox.read(&path), text[..text.len() - 30], "readers change nothing");
+    sandbox.avow(&["run"]).expect_code(0);
+    assert_eq!(sandbox.history().runs[0].journal.damage, None, "the writer cut it");
+    assert_eq!(sandbox.history().artifacts(), undisturbed().0);
+    sandbox.avow(&["store", "check"]).expect_code(0);
+}
+
+/// A stage that says when it is asked to stop, or does not care.
+fn stubborn(sandbox: &Sandbox, on_term: &str) {
+    sandbox.file("slow.sh", format!("trap '{on_term}' TERM\ntouch {}\nsleep 60 &\nwait\nwait\n", flag(sandbox)));
+}
+
+#[test]
+fn one_interrupt_stops_in_good_order() {
+    let sandbox = project();
+    stubborn(&sandbox, "echo asked to stop; kill $!; exit 3");
+    let mut running = sandbox.start(&["run", "-j", "1"]);
+    running.wait_until(|sandbox| sandbox.has("../flag"));
+    running.signal("INT");
+    let run = running.wait().with_code(130);
+    assert!(run.stderr.contains("stopping"), "{}", run.stderr);
+    let history = sandbox.history();
+    assert_eq!(history.latest().state.closed, Some(Closing::Interrupted));
+    let (_, attempt) = history.attempts().next().unwrap();
+    assert_eq!(attempt.outcome, Outcome::Cancelled);
+    assert_eq!(fs::read_to_string(sandbox.blob(attempt.stdout.unwrap())).unwrap(), "asked to stop\n");
+    assert_eq!(history.latest().started().len(), 1, "nothing new is started");
+    assert_eq!(sandbox.survivors(), [0; 0]);
+    // And the same command goes on.
+    sandbox.file("slow.sh", SLOW);
+    sandbox.avow(&["run"]).expect_code(0);
+}
+
+#[test]
+fn two_interrupts_kill_at_once() {
+    let sandbox = project();
+    stubborn(&sandbox, "");
+    let mut running = sandbox.start(&["run", "-j", "1"]);
+    running.wait_until(|sandbox| sandbox.has("../flag"));
+    running.signal("INT");
+    running.wait_until(|_| false_after(Duration::from_millis(300)));
+    assert!(running.is_running(), "the stage ignores a polite request");
+    let second = Instant::now();
+    running.signal("INT");
+    running.wait().expect_code(130);
+    // Without the second, it would be given ten seconds.
+    assert!(second.elapsed() < Duration::from_secs(5));
+    assert_eq!(sandbox.history().attempts().next().unwrap().1.outcome, Outcome::Cancelled);
+    assert_eq!(sandbox.survivors(), [0; 0]);
+}
+
+fn false_after(time: Duration) -> bool {
+    std::thread::sleep(time);
+    true
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_was_finished() {
+    let sandbox = project();
+    let mut running = sandbox.start(&["run", "-j", "2"]);
+    running.wait_until(|sandbox| sandbox.history().successes().len() >= 4);
+    running.signal("TERM");
+    running.wait().expect_code(130);
+    let finished = sandbox.history().successes().values().sum::<usize>();
+    let executed = sandbox.executes(&["run"]);
+    assert_eq!(executed.len(), 13 - finished);
+    check(&sandbox);
+    // Each attempt was announced before it was made.
+    for run in sandbox.history().runs {
+        let started = |line: &avow_model::journal::Line| matches!(line.event, Event::Started { .. });
+        assert!(run.journal.lines.iter().filter(|line| started(line)).count() >= run.state.attempts.len());
+    }
+}
