@@ -63,7 +63,8 @@ fn members() -> BTreeMap<String, Member> {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let ours = |package: &serde_json::Value| package["name"].as_str()?.strip_prefix("avow-").map(str::to_owned);
+    let ours =
+        |package: &serde_json::Value| package["name"].as_str()?.strip_prefix("avow-").map(str::to_owned);
     let packages = metadata["packages"].as_array().unwrap();
     let member = |package: &serde_json::Value| {
         let dependencies = package["dependencies"].as_array().unwrap();
@@ -72,7 +73,10 @@ fn members() -> BTreeMap<String, Member> {
             kept.filter_map(ours).collect()
         };
         let folder = Path::new(package["manifest_path"].as_str().unwrap()).parent().unwrap().to_owned();
-        (ours(package).expect("crates are called `avow-…`"), Member { folder, needs: of(false), tests: of(true) })
+        (
+            ours(package).expect("crates are called `avow-…`"),
+            Member { folder, needs: of(false), tests: of(true) },
+        )
     };
     packages.iter().map(member).collect()
 }
@@ -119,13 +123,18 @@ fn every_crate_takes_the_lints_of_the_workspace() {
         let manifest: toml::Table =
             toml::from_str(&fs::read_to_string(member.folder.join("Cargo.toml")).unwrap()).unwrap();
         let workspace = manifest.get("lints").and_then(|lints| lints.get("workspace"));
-        assert_eq!(workspace.and_then(toml::Value::as_bool), Some(true), "{name} has `[lints] workspace = true`");
+        assert_eq!(
+            workspace.and_then(toml::Value::as_bool),
+            Some(true),
+            "{name} has `[lints] workspace = true`"
+        );
     }
 }
 
 #[test]
 fn libraries_are_silent() {
-    let manifest: toml::Table = toml::from_str(&fs::read_to_string(root().join("Cargo.toml")).unwrap()).unwrap();
+    let manifest: toml::Table =
+        toml::from_str(&fs::read_to_string(root().join("Cargo.toml")).unwrap()).unwrap();
     let lints = &manifest["workspace"]["lints"]["clippy"];
     let silent = ["print_stdout", "print_stderr", "exit"];
     for lint in silent {

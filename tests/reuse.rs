@@ -84,7 +84,9 @@ fn only_what_an_edit_touches_runs_again() {
     let (head, claims) = SPEC.split_once("claims:").unwrap();
     let (top, stages) = head.split_once("stages:\n").unwrap();
     let (train, score) = stages.split_once("  score:").unwrap();
-    let top = top.replace("scale: 2", "scale: 5").replace("{seed: [1, 2, 3]}", "{seed: [5, 3, 1, 2, 4]}  # any order");
+    let top = top
+        .replace("scale: 2", "scale: 5")
+        .replace("{seed: [1, 2, 3]}", "{seed: [5, 3, 1, 2, 4]}  # any order");
     let text = format!("# Why: a note.\nclaims:{claims}\nstages:\n  score:{score}\n{train}\n{top}");
     sandbox.file("spec.yaml", text);
     reruns(&sandbox, &[]);
@@ -122,7 +124,8 @@ fn an_imported_module_is_part_of_the_code() {
 #[test]
 fn names_are_only_names() {
     let sandbox = done();
-    let spec = SPEC.replace("train:", "fit:").replace("train.model", "fit.model").replace("score:", "assess:");
+    let spec =
+        SPEC.replace("train:", "fit:").replace("train.model", "fit.model").replace("score:", "assess:");
     sandbox.file("spec.yaml", spec.replace("big:", "large:"));
     reruns(&sandbox, &[]);
     // The file's name and the folder of the project are names as well.
@@ -161,10 +164,7 @@ fn only_some_stages_or_members_are_carried_out() {
     assert_eq!(sandbox.executes(&["run", "--only", "train"]), TRAINS);
     // A member and what it needs.
     sandbox.replace("spec.yaml", "[1, 2, 3]", "[1, 2, 3, 4]");
-    assert_eq!(
-        sandbox.executes(&["run", "--only", "score[seed=4]"]),
-        ["score[seed=4]", "train[seed=4]"]
-    );
+    assert_eq!(sandbox.executes(&["run", "--only", "score[seed=4]"]), ["score[seed=4]", "train[seed=4]"]);
     let status = sandbox.avow(&["status", "--json"]).json();
     assert_eq!(status["closed"], "partial");
     let run = sandbox.avow(&["run", "--only", "scores"]).with_code(2);

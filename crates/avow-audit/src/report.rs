@@ -88,7 +88,8 @@ fn audit_with(
     }
     let registered = registered_plan(&evidence, source, &mut findings)?;
     let deviations = deviation::deviations(&evidence, registered.as_ref());
-    let hidden = evidence.hidden() && !peek;
+    let hiding = hiding(&evidence, registered.as_ref(), source, ledger)?;
+    let hidden = hiding.is_some() && !peek;
     let readings = if hidden { Readings::default() } else { selected(&evidence, source)? };
     let mut verdicts = if hidden { Vec::new() } else { judge::judge(&evidence, &readings) };
     attach(plan, &mut verdicts, &deviations);
@@ -99,7 +100,7 @@ fn audit_with(
         experiment: plan.experiment.clone(),
         plan: evidence.digest,
         standing: evidence.standing(),
-        completeness: evidence.completeness(),
+        completeness: hiding.unwrap_or_else(|| evidence.completeness()),
         registration: evidence.registration,
         hidden,
         verdicts,
@@ -107,6 +108,31 @@ fn audit_with(
         findings,
         problems: readings.problems,
     })
+}
+
+/// How far the registered plan has come, where it is incomplete and values stay hidden for that. A spec that
+/// was changed after its registration opens nothing: the attempts are the same.
+pub fn hidden(
+    evidence: &Evidence<'_>,
+    source: Source<'_>,
+    ledger: &Ledger,
+) -> Result<Option<Completeness>, AuditError> {
+    let registered = registered_plan(evidence, source, &mut Vec::new())?;
+    hiding(evidence, registered.as_ref(), source, ledger)
+}
+
+fn hiding(
+    evidence: &Evidence<'_>,
+    registered: Option<&Plan>,
+    source: Source<'_>,
+    ledger: &Ledger,
+) -> Result<Option<Completeness>, AuditError> {
+    let completeness = match registered {
+        Some(plan) => Evidence::gather(plan, source, ledger)?.completeness(),
+        None if evidence.hidden() => evidence.completeness(),
+        None => return Ok(None),
+    };
+    Ok(Some(completeness).filter(|c| !c.is_complete()))
 }
 
 /// The registered plan, where it is another than the one judged.

@@ -7,9 +7,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 /// Experiments that can be checked: declared before, run with provenance, judged by the registered rule.
 #[derive(Debug, Parser)]
 #[command(name = "avow", version, disable_help_subcommand = true, max_term_width = 100)]
-#[command(after_help = "Start with `avow init`. Exit codes: 0 done, 1 a stage failed, 2 usage, 3 spec invalid, \
+#[command(
+    after_help = "Start with `avow init`. Exit codes: 0 done, 1 a stage failed, 2 usage, 3 spec invalid, \
                         6 evidence damaged, 8 machine or network failed, 70 internal, 130 interrupted; with \
-                        --check also 4 a claim refuted, 5 undecided, 7 an unexplained deviation.")]
+                        --check also 4 a claim refuted, 5 undecided, 7 an unexplained deviation."
+)]
 pub struct Cli {
     /// Show what the engine does on the terminal; twice for more.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
@@ -168,6 +170,9 @@ pub struct Log {
     /// The spec.
     #[arg(long)]
     pub spec: Option<PathBuf>,
+    /// Show what succeeded stages printed although the registered plan is not complete; this is recorded.
+    #[arg(long)]
+    pub peek: bool,
     /// Print as JSON: the attempts with their logs.
     #[arg(long)]
     pub json: bool,

@@ -61,17 +61,17 @@ impl Spec {
                 .because(error)
                 .hint("give the path of a YAML file, or make a project with `avow init`")
         })?;
-        let text = String::from_utf8(bytes)
-            .map_err(|error| Failure::new(Exit::SpecInvalid, format!("`{shown}` is not UTF-8")).because(error))?;
-        let absolute = path.canonicalize().map_err(|error| {
-            Failure::new(Exit::Machine, format!("cannot find `{shown}`")).because(error)
+        let text = String::from_utf8(bytes).map_err(|error| {
+            Failure::new(Exit::SpecInvalid, format!("`{shown}` is not UTF-8")).because(error)
         })?;
+        let absolute = path
+            .canonicalize()
+            .map_err(|error| Failure::new(Exit::Machine, format!("cannot find `{shown}`")).because(error))?;
         let folder = absolute.parent().unwrap_or(Path::new("/"));
         let project = Project::discover(folder).map_err(failure::store)?;
         let read = avow_spec::read(&text);
-        let inside = |path: &Path| {
-            path.strip_prefix(project.root()).unwrap_or(path).to_string_lossy().into_owned()
-        };
+        let inside =
+            |path: &Path| path.strip_prefix(project.root()).unwrap_or(path).to_string_lossy().into_owned();
         Ok(Spec {
             shown,
             path: inside(&absolute),
@@ -135,8 +135,7 @@ impl Spec {
 }
 
 fn find_spec() -> Result<PathBuf, Failure> {
-    let unreadable =
-        |error| Failure::new(Exit::Machine, "cannot list this folder").because(error);
+    let unreadable = |error| Failure::new(Exit::Machine, "cannot list this folder").because(error);
     let mut found = Vec::new();
     for entry in std::fs::read_dir(".").map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
@@ -152,8 +151,11 @@ fn find_spec() -> Result<PathBuf, Failure> {
             .hint("name one, e.g. `avow run experiment.yaml`, or make a project with `avow init`")),
         many => {
             let names: Vec<String> = many.iter().map(|p| format!("`{}`", p.display())).collect();
-            Err(Failure::new(Exit::Usage, format!("there are several specs in this folder: {}", names.join(", ")))
-                .hint(format!("name one, e.g. `avow run {}`", many[0].display())))
+            Err(Failure::new(
+                Exit::Usage,
+                format!("there are several specs in this folder: {}", names.join(", ")),
+            )
+            .hint(format!("name one, e.g. `avow run {}`", many[0].display())))
         }
     }
 }

@@ -39,7 +39,9 @@ pub fn store(error: StoreError) -> Failure {
 
 /// A failure of the auditor.
 pub fn audit(error: AuditError) -> Failure {
-    Failure::new(Exit::Machine, "the evidence could not be read").because(error).hint("`avow store check` names every damaged file")
+    Failure::new(Exit::Machine, "the evidence could not be read")
+        .because(error)
+        .hint("`avow store check` names every damaged file")
 }
 
 /// A failure of the engine.
@@ -47,11 +49,14 @@ pub fn engine(error: EngineError) -> Failure {
     match error {
         EngineError::Store(error) => store(error),
         EngineError::Lock(error) => lock(error),
-        EngineError::TooLarge { .. } => Failure::new(Exit::Machine, "a stage asks for more than this run has")
-            .because(error)
-            .hint("lower its `resources:`, or give more slots with `-j`"),
-        EngineError::AlreadyRegistered => Failure::new(Exit::Usage, "this plan is registered already")
-            .hint("carry it out with `avow run`"),
+        EngineError::TooLarge { .. } => {
+            Failure::new(Exit::Machine, "a stage asks for more than this run has")
+                .because(error)
+                .hint("lower its `resources:`, or give more slots with `-j`")
+        }
+        EngineError::AlreadyRegistered => {
+            Failure::new(Exit::Usage, "this plan is registered already").hint("carry it out with `avow run`")
+        }
         EngineError::Ledger(_) => Failure::new(Exit::Damaged, "the registration ledger cannot be written")
             .because(error)
             .hint("a line was changed by hand; restore the file from version control"),

@@ -36,18 +36,21 @@ fn main() -> ExitCode {
         }
     };
     let output = Output::new(cli.quiet);
-    logging::start(&cli);
-    let exit = dispatch(&cli.command, &output).unwrap_or_else(|failure| output.failure(&failure));
+    // A run logs to a file in its project's store, once it knows that there is something to run.
+    if !matches!(cli.command, Command::Run(_)) {
+        logging::start(cli.verbose, None);
+    }
+    let exit = dispatch(&cli.command, cli.verbose, &output).unwrap_or_else(|failure| output.failure(&failure));
     exit.into()
 }
 
-fn dispatch(command: &Command, output: &Output) -> Result<Exit, Failure> {
+fn dispatch(command: &Command, verbose: u8, output: &Output) -> Result<Exit, Failure> {
     match command {
         Command::Init(args) => commands::init::init(args, output),
         Command::Check(args) => commands::check::check(args, output),
         Command::Plan(args) => commands::plan::plan(args, output),
         Command::Register(args) => commands::register::register(args, output),
-        Command::Run(args) => commands::run::run(args, output),
+        Command::Run(args) => commands::run::run(args, verbose, output),
         Command::Status(args) => commands::status::status(args, output),
         Command::Log(args) => commands::log::log(args, output),
         Command::Explain(args) => commands::explain::explain(args, output),
@@ -60,7 +63,9 @@ fn dispatch(command: &Command, output: &Output) -> Result<Exit, Failure> {
         Command::Schema(args) => commands::schema::schema(args, output),
         Command::Op(args) => commands::op::op(args, output),
         Command::Completions(args) => {
-            clap_complete::generate(args.shell, &mut Cli::command(), "avow", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(args.shell, &mut Cli::command(), "avow", &mut script);
+            output.data(String::from_utf8_lossy(&script).trim_end())?;
             Ok(Exit::Done)
         }
     }

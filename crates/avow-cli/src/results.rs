@@ -54,9 +54,9 @@ pub fn keep(spec: &Spec, plan: &Plan, report: &Report) -> Result<(), Failure> {
         .map_err(|error| Failure::new(Exit::Internal, "the report has no JSON form").because(error))?;
     let write = |name: String, bytes: &[u8]| {
         let path = folder.join(name);
-        fs::create_dir_all(&folder)
-            .and_then(|()| fs::write(&path, bytes))
-            .map_err(|error| Failure::new(Exit::Machine, format!("cannot write `{}`", path.display())).because(error))
+        fs::create_dir_all(&folder).and_then(|()| fs::write(&path, bytes)).map_err(|error| {
+            Failure::new(Exit::Machine, format!("cannot write `{}`", path.display())).because(error)
+        })
     };
     write(format!("{}.csv", plan.experiment), &csv)?;
     write(format!("{}.verdicts.json", plan.experiment), &json)

@@ -49,16 +49,21 @@ pub fn number(x: f64) -> String {
     } else if (1e-4..1e6).contains(&size) {
         let digits = (3 - size.log10().floor() as i32).clamp(0, 8) as usize;
         let text = format!("{x:.digits$}");
-        let trimmed = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+        let trimmed =
+            if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
         trimmed.to_owned()
     } else {
         format!("{x:.3e}")
     }
 }
 
-/// `1 member`, `2 members`.
+/// `1 member`, `2 members`, `2 processes`.
 pub fn count(n: u64, word: &str) -> String {
-    if n == 1 { format!("1 {word}") } else { format!("{n} {word}s") }
+    match n {
+        1 => format!("1 {word}"),
+        n if word.ends_with('s') => format!("{n} {word}es"),
+        n => format!("{n} {word}s"),
+    }
 }
 
 /// Rows as aligned columns; the last column is not padded.
@@ -108,7 +113,10 @@ mod tests {
 
     #[test]
     fn durations_and_sizes_are_short() {
-        assert_eq!([0.02, 3.21, 42.0, 200.0, 7300.0].map(seconds), ["20 ms", "3.2 s", "42 s", "3 min 20 s", "2 h 1 min"]);
+        assert_eq!(
+            [0.02, 3.21, 42.0, 200.0, 7300.0].map(seconds),
+            ["20 ms", "3.2 s", "42 s", "3 min 20 s", "2 h 1 min"]
+        );
         assert_eq!([5, 2048, 3 << 30].map(bytes), ["5 B", "2.0 KiB", "3.0 GiB"]);
     }
 }

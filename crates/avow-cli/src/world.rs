@@ -81,7 +81,8 @@ impl<'a> ProjectWorld<'a> {
             Depth::Look => return Some(BlobDigest::from_bytes([0; 32])),
             Depth::Hash { blobs, stamps } | Depth::Store { blobs, stamps } => (blobs, stamps),
         };
-        let real = if is_python(word) && is_script(&path) { interpreter(&path).unwrap_or(path) } else { path };
+        let real =
+            if is_python(word) && is_script(&path) { interpreter(&path).unwrap_or(path) } else { path };
         match Ingest::new(blobs, stamps).hash_file(&real) {
             Ok(file) => Some(file.digest),
             Err(error) => {
@@ -167,9 +168,8 @@ fn chain(error: &dyn std::error::Error) -> String {
 
 /// The first executable file of this name on `PATH`, or the path itself where it has a slash.
 fn on_path(word: &str) -> Option<PathBuf> {
-    let runs = |path: &Path| {
-        path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
-    };
+    let runs =
+        |path: &Path| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
     if word.contains('/') {
         let path = PathBuf::from(word);
         return (path.is_absolute() && runs(&path)).then_some(path);

@@ -14,6 +14,9 @@ pub fn now() -> Timestamp {
 }
 
 /// `bytes` random bytes from the operating system, in hexadecimal.
+///
+/// # Errors
+/// [`EngineError::Random`] where the system has none to give.
 pub fn random_hex(bytes: usize) -> Result<String, EngineError> {
     let mut buffer = vec![0u8; bytes];
     let mut filled = 0;

@@ -27,7 +27,11 @@ pub struct Lookup<'a> {
 
 impl Lookup<'_> {
     /// The first success that may stand for a member of this stage, made under the registration if there is
-    /// one; else why there is none.
+    /// one; else why there is none. A damaged blob that it meets is moved aside.
+    ///
+    /// # Errors
+    /// Where index or blobs cannot be read, or a damaged blob cannot be moved; one that is missing or damaged
+    /// is a miss.
     pub fn find(&self, stage: &Stage, action: ActionDigest) -> Result<Found, StoreError> {
         let mut successes = Vec::new();
         let mut last_failure = None;

@@ -2,14 +2,15 @@
 //!
 //! Called with the run lock in hand, so nobody else writes. Each open journal belongs to a dead runner. What
 //! survives of its attempts is ended first, so that no process of the old run can write into anything; then
-//! each attempt that never finished is recorded as `Lost`, and the journal is closed.
+//! each attempt that never finished is recorded as `Lost`, and the journal is closed. A journal that is damaged
+//! where no crash can have damaged it is evidence: it is left as it is, and blocks nobody.
 
 use avow_model::attempt::{Attempt, AttemptId, Host, Outcome, Timestamp, Usage};
 use avow_model::digest::ActionDigest;
-use avow_model::journal::{Closing, Event, Journal, RunState};
+use avow_model::journal::{Closing, Damage, Event, Journal, Opened, RunState};
 use avow_model::plan::Terms;
 use avow_store::journal::{self, JournalFile};
-use avow_store::{JournalWriter, Project, RunLock};
+use avow_store::{JournalWriter, Project, RecordStore, Recorded, RunLock, SledIndex, StoreError};
 
 use crate::clock::now;
 use crate::error::EngineError;
@@ -26,24 +27,90 @@ pub struct Recovered {
 }
 
 /// Closes every journal that a dead process left open.
-pub(crate) fn recover(project: &Project, lock: &RunLock) -> Result<Vec<Recovered>, EngineError> {
+pub(crate) fn recover(
+    project: &Project,
+    lock: &RunLock,
+    index: &SledIndex,
+) -> Result<Vec<Recovered>, EngineError> {
     let mut recovered = Vec::new();
     for file in journal::journals(project)? {
         if file.closing()?.is_none() {
-            recovered.extend(close(project, lock, &file)?);
+            recovered.extend(close(project, lock, index, &file)?);
         }
     }
     Ok(recovered)
 }
 
-fn close(project: &Project, lock: &RunLock, file: &JournalFile) -> Result<Option<Recovered>, EngineError> {
+fn close(
+    project: &Project,
+    lock: &RunLock,
+    index: &SledIndex,
+    file: &JournalFile,
+) -> Result<Option<Recovered>, EngineError> {
     let journal = file.read()?;
+    let state = RunState::of(&journal.lines);
+    let orphans = orphans(&state);
+    let processes: Vec<_> = orphans.iter().map(|o| (o.id.clone(), o.process)).collect();
+    let survivors = avow_exec::end_survivors(&processes);
     if !continuable(&journal) {
         tracing::warn!(run = file.run, damage = ?journal.damage, "a damaged journal is left as it is");
         return Ok(None);
     }
-    let state = RunState::of(&journal.lines);
-    let orphans: Vec<Orphan> = state
+    let Some(opened) = state.opened else { return Ok(None) };
+    let (mut writer, _) = JournalWriter::open_existing(project, &file.run, lock)?;
+    let at = now();
+    let mut records = Vec::with_capacity(orphans.len());
+    for orphan in &orphans {
+        let attempt = orphan.lost(&opened, at);
+        let member = orphan.member.clone();
+        let event = Event::Finished { member: member.clone(), attempt: Box::new(attempt.clone()) };
+        let position = writer.append(at, event)?;
+        records.push(Recorded { position, experiment: opened.experiment.clone(), member, attempt });
+    }
+    writer.append(at, Event::Closed { how: Closing::Abandoned })?;
+    writer.sync()?;
+    learn(project, index, &records, &writer)?;
+    let lost = orphans.into_iter().map(|o| o.member).collect();
+    Ok(Some(Recovered { run: file.run.clone(), lost, survivors }))
+}
+
+/// Brings the index up to what a journal now holds. An index that fails in between is marked, so that the next
+/// command builds it from the journals.
+pub(crate) fn learn<'r>(
+    project: &Project,
+    index: &SledIndex,
+    records: impl IntoIterator<Item = &'r Recorded>,
+    journal: &JournalWriter,
+) -> Result<(), StoreError> {
+    let insert = || {
+        records.into_iter().try_for_each(|recorded| index.insert(recorded).map(drop))?;
+        index.caught_up(journal.run(), journal.length())
+    };
+    insert().inspect_err(|_| {
+        if let Err(second) = avow_store::index::mark_damaged(project) {
+            tracing::warn!(%second, "the index could not be marked as damaged");
+        }
+    })
+}
+
+/// A journal that breaks in the middle is evidence of damage; nothing is appended to it.
+fn continuable(journal: &Journal) -> bool {
+    !journal.lines.is_empty() && !matches!(journal.damage, Some(Damage::Broken { .. }))
+}
+
+/// An attempt that was started and never finished.
+struct Orphan {
+    member: String,
+    id: AttemptId,
+    action: ActionDigest,
+    since: Timestamp,
+    process: Option<(i32, u64)>,
+    number: u32,
+}
+
+fn orphans(state: &RunState) -> Vec<Orphan> {
+    let before = |member: &str| state.attempts.iter().filter(|(label, _)| label == member).count();
+    state
         .orphans()
         .map(|(member, id, action, since, process)| Orphan {
             member: member.to_owned(),
@@ -51,45 +118,18 @@ fn close(project: &Project, lock: &RunLock, file: &JournalFile) -> Result<Option
             action,
             since,
             process,
+            number: u32::try_from(before(member) + 1).unwrap_or(u32::MAX),
         })
-        .collect();
-    let processes: Vec<_> = orphans.iter().map(|o| (o.id.clone(), o.process)).collect();
-    let survivors = avow_exec::end_survivors(&processes);
-    let heads = state.opened.as_ref().map(|o| o.ledger_heads.clone()).unwrap_or_default();
-    let (mut writer, _) = JournalWriter::open_existing(project, &file.run, lock)?;
-    let at = now();
-    for orphan in &orphans {
-        let mut attempt = orphan.lost(&file.run, at);
-        attempt.ledger_heads.clone_from(&heads);
-        let member = orphan.member.clone();
-        writer.append(at, Event::Finished { member, attempt: Box::new(attempt) })?;
-    }
-    writer.append(at, Event::Closed { how: Closing::Abandoned })?;
-    writer.sync()?;
-    let lost = orphans.into_iter().map(|o| o.member).collect();
-    Ok(Some(Recovered { run: file.run.clone(), lost, survivors }))
-}
-
-/// A journal that breaks in the middle is evidence of damage; nothing is appended to it.
-fn continuable(journal: &Journal) -> bool {
-    use avow_model::journal::Damage;
-    !journal.lines.is_empty() && !matches!(journal.damage, Some(Damage::Broken { .. }))
-}
-
-struct Orphan {
-    member: String,
-    id: AttemptId,
-    action: ActionDigest,
-    since: Timestamp,
-    process: Option<(i32, u64)>,
+        .collect()
 }
 
 impl Orphan {
-    fn lost(&self, run: &str, at: Timestamp) -> Attempt {
+    /// What is known of it: neither its terms nor its host are in the journal.
+    fn lost(&self, opened: &Opened, at: Timestamp) -> Attempt {
         Attempt {
             id: self.id.clone(),
             action: self.action,
-            run: run.to_owned(),
+            run: opened.run.clone(),
             outcome: Outcome::Lost,
             outputs: Default::default(),
             stdout: None,
@@ -99,8 +139,8 @@ impl Orphan {
             usage: Usage::default(),
             host: Host::default(),
             terms: Terms::default(),
-            ledger_heads: Vec::new(),
-            number: 1,
+            ledger_heads: opened.ledger_heads.clone(),
+            number: self.number,
         }
     }
 }

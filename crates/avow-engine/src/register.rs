@@ -43,7 +43,11 @@ pub fn current_registration(ledger: &Ledger) -> Option<Registration> {
     Some(Registration { leaf: last.leaf, plan, ledger: ledger.clone(), known: RefCell::default() })
 }
 
-/// An experiment's ledger file and what it holds.
+/// An experiment's ledger file and what it holds; nothing where it has none yet.
+///
+/// # Errors
+/// [`EngineError::Store`] where the experiment's name cannot name a file or the file cannot be read. Damage in
+/// the ledger is a finding in it.
 pub fn ledger_of(project: &Project, experiment: &str) -> Result<(LedgerFile, Ledger), EngineError> {
     let file = LedgerFile::of(project, experiment)?;
     let ledger = file.read()?;
@@ -65,6 +69,10 @@ pub struct Registered {
 
 /// Registers a plan: its record and the spec's text become blobs, then the ledger gets its line. An exact
 /// repetition of the registration in force is refused.
+///
+/// # Errors
+/// [`EngineError::AlreadyRegistered`] for such a repetition, [`EngineError::Ledger`] where the ledger is damaged
+/// and takes no line, [`EngineError::Store`] where a file cannot be read or written.
 pub fn register(session: &Session, plan: &Plan, spec: &[u8]) -> Result<Registered, EngineError> {
     let (file, ledger) = ledger_of(&session.project, &plan.experiment)?;
     let digest = plan.digest();
@@ -87,7 +95,11 @@ pub fn register(session: &Session, plan: &Plan, spec: &[u8]) -> Result<Registere
     Ok(Registered { leaf, chain, plan: digest, path: file.path() })
 }
 
-/// Records that values were read before a registered plan was complete.
+/// Records that values were read before a registered plan was complete: by which command, and what.
+///
+/// # Errors
+/// [`EngineError::Ledger`] where the ledger is damaged and takes no line, [`EngineError::Store`] where its file
+/// cannot be read or written.
 pub fn record_exposure(project: &Project, experiment: &str, by: &str, what: &str) -> Result<(), EngineError> {
     let file = LedgerFile::of(project, experiment)?;
     file.append("exposure", object(json!({"command": by, "read": what}))).map_err(appended)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use avow_exec::{Cancel, Execution, ExecError, Executor, Watch};
+use avow_exec::{Cancel, ExecError, Execution, Executor, Level, Watch};
 use avow_model::action::Action;
 use avow_model::attempt::{Attempt, AttemptId, Outcome, Timestamp};
 use avow_model::canonical::Record;
@@ -13,7 +13,7 @@ use avow_model::journal::{Closing, Event as JournalEvent, Hit, Opened};
 use avow_model::plan::{Plan, Reuse, Terms};
 use avow_planner::{Command, Event, Found, Planner, Settings};
 use avow_store::journal::journals;
-use avow_store::{BlobStore, JournalWriter, LedgerFile, RecordStore, Recorded};
+use avow_store::{BlobStore, JournalWriter, LedgerFile, Recorded};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -21,6 +21,7 @@ use crate::clock::{attempt_id, now, random_hex, run_name};
 use crate::error::EngineError;
 use crate::lookup::Lookup;
 use crate::notice::{Notice, Report};
+use crate::recover::learn;
 use crate::register::{self, Registration, current_registration, ledger_of};
 use crate::session::Session;
 
@@ -41,6 +42,12 @@ pub struct Options {
 }
 
 /// Carries a plan out. Everything that happens is journalled before it is believed; `notify` hears about it.
+///
+/// A stage that fails is part of the report. `cancel` ends what runs and starts nothing more.
+///
+/// # Errors
+/// [`EngineError::Graph`] and [`EngineError::TooLarge`] before anything is written; after that the faults of
+/// store, ledger, executor and operating system. Then the journal stays open, and the next session closes it.
 pub async fn run<E: Executor + 'static>(
     session: &Session,
     plan: Arc<Plan>,
@@ -152,26 +159,30 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
     }
 
     async fn drive(&mut self) -> Result<(), EngineError> {
-        let commands = self.planner.owed();
+        let mut stopping = self.cancel.level() != Level::Run;
+        let commands = if stopping { self.stop() } else { self.planner.owed() };
         self.dispatch(commands)?;
-        let mut stopping = false;
         while !(self.planner.is_done() && self.tasks.is_empty()) {
             let commands = tokio::select! {
                 biased;
+                _ = self.cancel.cancelled(), if !stopping => {
+                    stopping = true;
+                    self.stop()
+                }
                 Some(spawn) = self.spawned.1.recv() => {
                     self.note_spawn(spawn)?;
                     Vec::new()
                 }
                 Some(joined) = self.tasks.join_next() => self.settle(joined)?,
-                _ = self.cancel.cancelled(), if !stopping => {
-                    stopping = true;
-                    (self.notify)(Notice::Stopping);
-                    self.planner.handle(Event::Stop)
-                }
             };
             self.dispatch(commands)?;
         }
         Ok(())
+    }
+
+    fn stop(&mut self) -> Vec<Command> {
+        (self.notify)(Notice::Stopping);
+        self.planner.handle(Event::Stop)
     }
 
     /// Carries commands out until only running members are left. All looks of one wave share one journal
@@ -197,8 +208,8 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             }
             if !hits.is_empty() {
                 let members = hits.iter().map(|hit| hit.member.clone()).collect();
-                (self.notify)(Notice::Reused { members });
                 self.journal.append(now(), JournalEvent::Reused { hits })?;
+                (self.notify)(Notice::Reused { members });
             }
             commands = next;
         }
@@ -258,6 +269,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         let at = now();
         let event = JournalEvent::Started { member: label.clone(), action: digest, attempt: id.clone() };
         self.journal.append(at, event)?;
+        tracing::info!(member = label, attempt = %id, number, "started");
         (self.notify)(Notice::Started { member: label, at });
         let stage = &self.plan.stages[member.stage as usize].name;
         let terms = self.options.settings.terms.get(stage).cloned().unwrap_or_default();
@@ -294,30 +306,22 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         while let Some(more) = self.tasks.try_join_next() {
             arrived.push(joined(more)?);
         }
+        // A process is announced before its attempt ends, so its line can stand before that of the end.
+        while let Ok(spawn) = self.spawned.1.try_recv() {
+            self.note_spawn(spawn)?;
+        }
+        // A fault of ours ends the run, but not before what went well beside it is written down.
+        arrived.sort_by_key(|finished| finished.execution.is_err());
         self.session.blobs.sync()?;
         let mut records = Vec::with_capacity(arrived.len());
         for finished in arrived {
             records.push(self.record(finished)?);
         }
         self.journal.sync()?;
-        self.index(&records)?;
+        let recorded = records.iter().map(|(_, recorded)| recorded);
+        learn(&self.session.project, &self.session.index, recorded, &self.journal)?;
         self.note_head()?;
         Ok(records.into_iter().flat_map(|(member, recorded)| self.tell(member, recorded)).collect())
-    }
-
-    /// An index that fails in mid-run is marked, so that the next command builds it from the journals.
-    fn index(&self, records: &[(Member, Recorded)]) -> Result<(), EngineError> {
-        let index = &self.session.index;
-        let insert = || {
-            records.iter().try_for_each(|(_, recorded)| index.insert(recorded).map(drop))?;
-            index.caught_up(self.journal.run(), self.journal.length())
-        };
-        insert().map_err(|error| {
-            if let Err(second) = avow_store::index::mark_damaged(&self.session.project) {
-                tracing::warn!(%second, "the index could not be marked as damaged");
-            }
-            error.into()
-        })
     }
 
     fn record(&mut self, finished: Finished) -> Result<(Member, Recorded), EngineError> {
@@ -340,6 +344,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             number,
         };
         let label = expand::label(&self.plan, member);
+        tracing::info!(member = label, attempt = %attempt.id, outcome = %attempt.outcome, wall = attempt.usage.wall, "finished");
         let event = JournalEvent::Finished { member: label.clone(), attempt: Box::new(attempt.clone()) };
         let position = self.journal.append(now(), event)?;
         let experiment = self.plan.experiment.clone();
@@ -377,18 +382,19 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         commands
     }
 
+    /// A request to stop that came when everything was done changes nothing.
+    fn closing(&self) -> Closing {
+        let tally = self.planner.tally();
+        if tally.reused + tally.succeeded == tally.members {
+            let partial = !self.options.settings.only.is_empty();
+            return if partial { Closing::Partial } else { Closing::Complete };
+        }
+        if self.cancel.level() == Level::Run { Closing::Failed } else { Closing::Interrupted }
+    }
+
     fn close(mut self) -> Result<Report, EngineError> {
         let tally = self.planner.tally();
-        let partial = !self.options.settings.only.is_empty();
-        let closing = if self.cancel.level() != avow_exec::Level::Run {
-            Closing::Interrupted
-        } else if tally.reused + tally.succeeded < tally.members {
-            Closing::Failed
-        } else if partial {
-            Closing::Partial
-        } else {
-            Closing::Complete
-        };
+        let closing = self.closing();
         // Also where nothing was executed: what was verified may then be remembered as verified.
         self.session.blobs.sync()?;
         self.journal.append(now(), JournalEvent::Closed { how: closing })?;

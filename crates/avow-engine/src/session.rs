@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use avow_exec::ExecError;
 use avow_store::index::{self, Opening};
 use avow_store::{FileBlobs, Project, RunLock, SledIndex};
 
@@ -27,6 +28,14 @@ pub struct Session {
 impl Session {
     /// Waits for the run lock and opens the store. `waiting` hears the process id of whoever holds the lock,
     /// and may break off.
+    ///
+    /// The index is opened before runs that had died are put in order: it notices a journal that became shorter
+    /// than what it has indexed, and recovery makes journals longer.
+    ///
+    /// # Errors
+    /// [`EngineError::Lock`] where the lock cannot be had or the waiter broke off, [`EngineError::Store`] where
+    /// the store folder, a journal or the index cannot be read or written, [`EngineError::Exec`] where the folder
+    /// of attempts cannot be read. A damaged index or journal is none: the one is built anew, the other left.
     pub fn open(
         project: Project,
         waiting: impl FnMut(Option<u32>) -> ControlFlow<()>,
@@ -34,14 +43,21 @@ impl Session {
         project.create()?;
         let lock = RunLock::acquire(&project, waiting)?;
         project.clear_temporary(&lock)?;
-        let recovered = recover::recover(&project, &lock)?;
         let (index, opening) = index::open_index(&project, &lock)?;
+        let recovered = recover::recover(&project, &lock, &index)?;
+        // Nobody writes into them any more: what a dead run left alive has just been ended.
+        let work = project.work();
+        avow_exec::clear_leftovers(&work).map_err(|source| ExecError::Work { path: work, source })?;
         let index = Arc::new(index);
         let blobs = Arc::new(FileBlobs::new(project.clone(), index.clone()));
         Ok(Session { project, blobs, index, opening, recovered, lock })
     }
 
     /// Throws the index away and builds it from the journals.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`] where the index or a journal cannot be read or written, also where somebody still
+    /// holds the old index or blobs of this session.
     pub fn rebuild_index(self) -> Result<Session, EngineError> {
         let Session { project, blobs, index, lock, recovered, .. } = self;
         // sled holds its own lock on the folder until the last handle on the database is dropped.

@@ -8,12 +8,13 @@
 //! [`LocalExecutor`] runs processes of this machine, each in a private folder that holds only what was declared,
 //! with only the declared environment, write-protected by Landlock where the kernel has it ([`Confinement`]), in a
 //! session of its own that is ended whole. [`fake::FakeExecutor`] follows a script, for tests of
-//! what stands above. [`slots`] reserves processors and memory; [`fetch`] brings in a file from an address with
-//! an expected digest; [`end_survivors`] ends what a killed predecessor left running.
+//! what stands above. [`fetch`] brings in a file from an address with an expected digest; [`end_survivors`] ends
+//! what a killed predecessor left running, and [`clear_leftovers`] removes the folders it left.
 //!
 //! Linux only: it rests on child subreapers, process descriptors, `/proc` and Landlock.
 //!
-//! Deliberately absent: when to run something, whether to run it again, the journal, words for people.
+//! Deliberately absent: when to run something and how much at once, whether to run it again, the journal, words
+//! for people.
 
 mod abandon;
 mod cancel;
@@ -30,7 +31,6 @@ mod local;
 mod outputs;
 mod proc;
 mod program;
-pub mod slots;
 mod supervise;
 mod survivors;
 mod sys;
@@ -52,7 +52,6 @@ pub use folder::{KEPT, clear_leftovers};
 pub use host::{Probe, describe_host, probe, total_memory};
 pub use local::{Config, LocalExecutor};
 pub use program::Shells;
-pub use slots::{Amount, Reserved, Slots, TooLarge};
 pub use survivors::{Recorded, end_survivors};
 
 /// Runs one action to an outcome.

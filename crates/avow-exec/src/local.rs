@@ -4,9 +4,9 @@
 //! everything it left, logs into the store, outputs into the store, folder away. The async task only hands the
 //! line to the thread and waits; dropping the task kills the process.
 //!
-//! Deliberately absent: scheduling ([`crate::slots`] is offered to the engine), retries, the journal, and any
-//! knowledge of stages and claims. A child that a successful stage leaves behind is ended and the stage still
-//! succeeds; `tracing` says so, the log does not, because the log holds what the program wrote.
+//! Deliberately absent: scheduling, retries, the journal, and any knowledge of stages and claims. A child that a
+//! successful stage leaves behind is ended and the stage still succeeds; `tracing` says so, the log does not,
+//! because the log holds what the program wrote.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;

@@ -35,7 +35,8 @@ impl Graph {
         let nodes: Vec<NodeIndex> = (0..plan.stages.len()).map(|i| edges.add_node(i)).collect();
         for (index, stage) in plan.stages.iter().enumerate() {
             for (_, _, producer) in stage.producers() {
-                let unknown = || GraphError::Unknown { stage: stage.name.clone(), producer: producer.to_owned() };
+                let unknown =
+                    || GraphError::Unknown { stage: stage.name.clone(), producer: producer.to_owned() };
                 let from = plan.stage_index(producer).ok_or_else(unknown)?;
                 edges.update_edge(nodes[from], nodes[index], ());
             }

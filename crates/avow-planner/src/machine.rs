@@ -104,12 +104,20 @@ enum State {
     Waiting { producers: u32 },
     Looking { bound: Box<(Action, ActionDigest)> },
     SameAction { other: Member, bound: Box<(Action, ActionDigest)> },
-    Queued { bound: Box<(Action, ActionDigest)>, miss: Miss, number: u32 },
-    Running { bound: Box<(Action, ActionDigest)>, miss: Miss, number: u32, failures: u32 },
+    Queued { bound: Box<(Action, ActionDigest)>, miss: Miss, tries: Tries },
+    Running { bound: Box<(Action, ActionDigest)>, miss: Miss, tries: Tries },
     Reused { attempt: AttemptDigest, outputs: BTreeMap<String, Artifact> },
     Succeeded { miss: Miss, outputs: BTreeMap<String, Artifact> },
     Ended { miss: Miss, outcome: Outcome },
     Blocked { by: Member },
+}
+
+/// How the earlier attempts of a member in this run ended. They are counted apart, so that a lost attempt does
+/// not use up a declared retry.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tries {
+    lost: u32,
+    failed: u32,
 }
 
 /// How many members are in which state.
@@ -248,14 +256,14 @@ impl Planner {
                 out.push(Command::Look { member, action, digest, blobs: bound.blobs });
             }
             // A checked plan binds; one that was not checked fails here instead of panicking.
-            Err(error) => self.unbindable(member, &error, out),
+            Err(error) => self.unbindable(member, &error),
         }
     }
 
-    fn unbindable(&mut self, member: Member, error: &BindError, out: &mut Vec<Command>) {
+    fn unbindable(&mut self, member: Member, error: &BindError) {
         let failure = avow_model::attempt::Failure::Start(error.to_string());
         self.tally.waiting -= 1;
-        self.ended(member, Miss::NeverRun, Outcome::Failed(failure), out);
+        self.ended(member, Miss::NeverRun, Outcome::Failed(failure));
     }
 
     fn made(&self, member: Member, output: &str) -> Option<Artifact> {
@@ -284,15 +292,15 @@ impl Planner {
                 }
                 None => {
                     self.in_flight.insert(bound.1, member);
-                    self.enqueue(member, bound, miss, 1);
+                    self.enqueue(member, bound, miss, Tries::default());
                 }
             },
         }
     }
 
-    fn enqueue(&mut self, member: Member, bound: Box<(Action, ActionDigest)>, miss: Miss, number: u32) {
+    fn enqueue(&mut self, member: Member, bound: Box<(Action, ActionDigest)>, miss: Miss, tries: Tries) {
         self.queue.insert((Reverse(self.graph.rank(member.stage as usize)), member));
-        self.states.insert(member, State::Queued { bound, miss, number });
+        self.states.insert(member, State::Queued { bound, miss, tries });
     }
 
     fn request(&self, stage: u32) -> Request {
@@ -305,7 +313,7 @@ impl Planner {
 
     /// Starts queued members, those furthest down the graph first, while slots are free.
     fn fill_slots(&mut self, out: &mut Vec<Command>) {
-        if self.stopping || (self.failed && !self.settings.keep_going) {
+        if self.halted() {
             return;
         }
         let mut started = Vec::new();
@@ -324,14 +332,14 @@ impl Planner {
     }
 
     fn start(&mut self, member: Member, out: &mut Vec<Command>) {
-        let Some(State::Queued { bound, miss, number }) = self.states.remove(&member) else {
+        let Some(State::Queued { bound, miss, tries }) = self.states.remove(&member) else {
             unreachable!("only queued members are in the queue")
         };
         let (action, digest) = (Box::new(bound.0.clone()), bound.1);
-        self.states.insert(member, State::Running { bound, miss, number, failures: number - 1 });
+        self.states.insert(member, State::Running { bound, miss, tries });
         self.tally.waiting -= 1;
         self.tally.running += 1;
-        out.push(Command::Run { member, action, digest, number });
+        out.push(Command::Run { member, action, digest, number: 1 + tries.lost + tries.failed });
     }
 
     fn finished(
@@ -341,14 +349,14 @@ impl Planner {
         outputs: BTreeMap<String, Artifact>,
         out: &mut Vec<Command>,
     ) {
-        let Some(State::Running { bound, miss, number, failures }) = self.states.get(&member).cloned() else {
+        let Some(State::Running { bound, miss, tries }) = self.states.get(&member).cloned() else {
             return;
         };
         self.slots.give_back(self.request(member.stage));
         self.tally.running -= 1;
-        if self.tries_again(member, &outcome, failures) {
+        if let Some(tries) = self.tries_again(member, &outcome, tries) {
             self.tally.waiting += 1;
-            self.enqueue(member, bound, miss, number + 1);
+            self.enqueue(member, bound, miss, tries);
             return;
         }
         self.in_flight.remove(&bound.1);
@@ -357,29 +365,34 @@ impl Planner {
             self.tally.succeeded += 1;
             self.release_consumers(member, out);
         } else {
-            self.ended(member, miss, outcome, out);
+            self.ended(member, miss, outcome);
         }
         // Members of the same action look again: at a success they find it, at a failure they try themselves.
         for follower in self.followers.remove(&bound.1).unwrap_or_default() {
+            self.states.insert(follower, State::Waiting { producers: 0 });
             self.look(follower, out);
         }
     }
 
-    fn tries_again(&self, member: Member, outcome: &Outcome, failures: u32) -> bool {
+    /// The count for the next attempt, where there is to be one.
+    fn tries_again(&self, member: Member, outcome: &Outcome, tries: Tries) -> Option<Tries> {
         let terms = self.settings.terms.get(&self.plan.stages[member.stage as usize].name);
-        let allowed = match outcome {
-            Outcome::Succeeded | Outcome::Cancelled => 0,
-            Outcome::Lost => LOST_RETRIES.max(terms.map_or(0, |t| t.retries)),
-            _ => terms.map_or(0, |t| t.retries),
+        let (before, allowed, next) = match outcome {
+            Outcome::Succeeded | Outcome::Cancelled => return None,
+            Outcome::Lost => (tries.lost, LOST_RETRIES, Tries { lost: tries.lost + 1, ..tries }),
+            _ => {
+                let retries = terms.map_or(0, |t| t.retries);
+                (tries.failed, retries, Tries { failed: tries.failed + 1, ..tries })
+            }
         };
-        !self.stopping && failures < allowed
+        (before < allowed && !self.halted()).then_some(next)
     }
 
-    fn ended(&mut self, member: Member, miss: Miss, outcome: Outcome, out: &mut Vec<Command>) {
+    fn ended(&mut self, member: Member, miss: Miss, outcome: Outcome) {
         self.states.insert(member, State::Ended { miss, outcome });
         self.tally.failed += 1;
         self.failed = true;
-        self.block_consumers(member, out);
+        self.block_consumers(member);
     }
 
     fn release_consumers(&mut self, member: Member, out: &mut Vec<Command>) {
@@ -394,7 +407,7 @@ impl Planner {
         }
     }
 
-    fn block_consumers(&mut self, failed: Member, _out: &mut [Command]) {
+    fn block_consumers(&mut self, failed: Member) {
         let mut pending = self.consumers.get(&failed).cloned().unwrap_or_default();
         while let Some(member) = pending.pop() {
             if let Some(State::Waiting { .. }) = self.states.get(&member) {
@@ -409,8 +422,12 @@ impl Planner {
     /// Whether nothing more will come of this run: everything is decided, or it was told to stop (or a
     /// failure stopped it) and nothing is in flight.
     pub fn is_done(&self) -> bool {
-        let halted = self.stopping || (self.failed && !self.settings.keep_going);
-        self.tally.running == 0 && self.looking == 0 && (halted || self.tally.waiting == 0)
+        self.tally.running == 0 && self.looking == 0 && (self.halted() || self.tally.waiting == 0)
+    }
+
+    /// Whether nothing more is started.
+    fn halted(&self) -> bool {
+        self.stopping || (self.failed && !self.settings.keep_going)
     }
 
     /// How many members this run is about, by stage.
@@ -481,7 +498,10 @@ impl Planner {
             waiting: count(|s| {
                 matches!(
                     s,
-                    State::Waiting { .. } | State::Looking { .. } | State::SameAction { .. } | State::Queued { .. }
+                    State::Waiting { .. }
+                        | State::Looking { .. }
+                        | State::SameAction { .. }
+                        | State::Queued { .. }
                 )
             }),
             running: count(|s| matches!(s, State::Running { .. })),

@@ -50,7 +50,8 @@ impl Target {
         };
         let stage = plan.stage_index(name).ok_or_else(|| TargetError::Stage(name.to_owned()))?;
         let mut at = Vec::new();
-        for pair in rest.into_iter().flat_map(|inner| inner.split(',')).filter(|pair| !pair.trim().is_empty()) {
+        for pair in rest.into_iter().flat_map(|inner| inner.split(',')).filter(|pair| !pair.trim().is_empty())
+        {
             let (axis, value) = pair.split_once('=').ok_or_else(|| TargetError::Form(text.to_owned()))?;
             at.push(point(plan, stage, axis.trim(), value.trim())?);
         }
@@ -73,15 +74,14 @@ impl Target {
 
 fn point(plan: &Plan, stage: usize, axis: &str, value: &str) -> Result<(String, u64), TargetError> {
     let known = plan.stages[stage].scope.iter().any(|name| name == axis);
-    let found = plan.axis(axis).filter(|_| known).ok_or_else(|| TargetError::Axis {
-        stage: plan.stages[stage].name.clone(),
-        axis: axis.to_owned(),
-    })?;
+    let found = plan
+        .axis(axis)
+        .filter(|_| known)
+        .ok_or_else(|| TargetError::Axis { stage: plan.stages[stage].name.clone(), axis: axis.to_owned() })?;
     let number = value.parse::<f64>().ok().and_then(Value::float);
     let spelled = (0..found.len()).find(|i| found.value(*i).is_some_and(|v| v.to_string() == value));
     let index = spelled.or_else(|| found.index_of(&number?));
-    index.map(|i| (axis.to_owned(), i)).ok_or_else(|| TargetError::Value {
-        axis: axis.to_owned(),
-        value: value.to_owned(),
-    })
+    index
+        .map(|i| (axis.to_owned(), i))
+        .ok_or_else(|| TargetError::Value { axis: axis.to_owned(), value: value.to_owned() })
 }

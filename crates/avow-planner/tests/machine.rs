@@ -1,5 +1,7 @@
 //! The planner by events: small graphs in full, random graphs in random orders.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -62,7 +64,9 @@ fn settle(planner: &mut Planner, mut commands: Vec<Command>, hits: &BTreeSet<Mem
         match command {
             Command::Look { member, .. } => {
                 let found = match hits.contains(&member) {
-                    true => Found::Hit { attempt: AttemptDigest::from_bytes([7; 32]), outputs: outputs(member) },
+                    true => {
+                        Found::Hit { attempt: AttemptDigest::from_bytes([7; 32]), outputs: outputs(member) }
+                    }
                     false => Found::Miss(Miss::NeverRun),
                 };
                 commands.extend(planner.handle(Event::Looked { member, found }));
@@ -177,6 +181,54 @@ fn only_lost_is_retried_unless_retries_are_declared() {
 }
 
 #[test]
+fn a_lost_attempt_uses_up_no_declared_retry() {
+    let plan = Arc::new(plan("a", 1));
+    let mut declared = settings(1, false);
+    declared.terms.insert("a".to_owned(), Terms { cpus: 1, retries: 1, ..Terms::default() });
+    let (mut planner, mut runs) = start(&plan, declared);
+    let mut seen = labels(&plan, &runs);
+    for outcome in [Outcome::Lost, FAILED, Outcome::Lost, FAILED] {
+        runs = finish(&mut planner, runs[0].0, outcome);
+        seen.extend(labels(&plan, &runs));
+    }
+    assert_eq!(seen, ["a#1", "a#2", "a#3", "a#4"]);
+    assert!(planner.is_done());
+
+    let (mut planner, mut runs) = start(&plan, settings(1, false));
+    for _ in 0..3 {
+        runs = finish(&mut planner, runs[0].0, Outcome::Lost);
+    }
+    assert_eq!(labels(&plan, &runs), ["a#4"]);
+    assert!(finish(&mut planner, runs[0].0, Outcome::Lost).is_empty());
+    assert_eq!(planner.tally().failed, 1);
+}
+
+#[test]
+fn nothing_is_tried_again_once_another_failure_has_stopped_the_run() {
+    let plan = Arc::new(plan("a\nb", 1));
+    let mut declared = settings(2, false);
+    declared.terms.insert("b".to_owned(), Terms { cpus: 1, retries: 1, ..Terms::default() });
+    let (mut planner, mut runs) = start(&plan, declared);
+    runs.sort();
+    assert!(finish(&mut planner, runs[0].0, FAILED).is_empty());
+    assert!(finish(&mut planner, runs[1].0, FAILED).is_empty());
+    assert!(planner.is_done());
+    assert_eq!((planner.tally().failed, planner.tally().waiting), (2, 0));
+}
+
+#[test]
+fn members_of_one_action_are_not_reached_when_the_run_is_stopped() {
+    let mut twins = plan("a\nb", 1);
+    twins.stages[1].program = twins.stages[0].program.clone();
+    let plan = Arc::new(twins);
+    let (mut planner, runs) = start(&plan, settings(4, false));
+    assert!(planner.handle(Event::Stop).is_empty());
+    assert!(finish(&mut planner, runs[0].0, Outcome::Cancelled).is_empty());
+    assert!(planner.is_done());
+    assert!(planner.reasons().any(|(_, reason)| reason == Reason::NotReached));
+}
+
+#[test]
 fn one_action_never_runs_twice_at_once() {
     // Two stages with the same command, inputs and outputs are one action.
     let mut twins = plan("a\nb", 1);
@@ -185,7 +237,8 @@ fn one_action_never_runs_twice_at_once() {
     let (mut planner, runs) = start(&plan, settings(4, false));
     assert_eq!(runs.len(), 1);
     let made = BTreeMap::from([("out".to_owned(), Artifact::Blob(BlobDigest::of(b"x")))]);
-    let commands = planner.handle(Event::Finished { member: runs[0].0, outcome: Outcome::Succeeded, outputs: made });
+    let commands =
+        planner.handle(Event::Finished { member: runs[0].0, outcome: Outcome::Succeeded, outputs: made });
     let [Command::Look { member, .. }] = commands.as_slice() else { panic!("{commands:?}") };
     let runs = settle(&mut planner, commands.clone(), &BTreeSet::from([*member]));
     assert!(runs.is_empty() && planner.is_done());

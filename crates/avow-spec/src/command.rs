@@ -45,7 +45,8 @@ pub(crate) fn quoted_references(text: &str) -> Vec<Quoted> {
 
 /// Reads a shell text.
 pub(crate) fn parse(text: &str) -> Script {
-    let mut lexer = Lexer { text, at: 0, script: Script::default(), command: Vec::new(), documents: Vec::new() };
+    let mut lexer =
+        Lexer { text, at: 0, script: Script::default(), command: Vec::new(), documents: Vec::new() };
     lexer.run();
     lexer.script
 }
@@ -113,7 +114,8 @@ impl Lexer<'_> {
         }
         let document = self.rest().starts_with("<<") && !self.rest().starts_with("<<<");
         let reads = self.rest().starts_with('<') && !document;
-        let length = self.rest().find(|c| !matches!(c, '<' | '>' | '&' | '|' | '-')).unwrap_or(self.rest().len());
+        let length =
+            self.rest().find(|c| !matches!(c, '<' | '>' | '&' | '|' | '-')).unwrap_or(self.rest().len());
         self.at += length;
         while self.peek().is_some_and(|c| c == ' ' || c == '\t') {
             self.at += 1;
@@ -233,8 +235,9 @@ const CLOSERS: &[&str] = &["fi", "done", "esac", "for", "case", "in", "function"
 /// Commands that the shell itself carries out.
 const BUILTINS: &[&str] = &[
     ":", ".", "[", "alias", "bg", "break", "cd", "continue", "echo", "eval", "exit", "export", "false", "fg",
-    "getopts", "hash", "jobs", "kill", "let", "local", "printf", "pwd", "read", "readonly", "return", "set", "shift",
-    "source", "test", "times", "trap", "true", "type", "ulimit", "umask", "unalias", "unset", "wait",
+    "getopts", "hash", "jobs", "kill", "let", "local", "printf", "pwd", "read", "readonly", "return", "set",
+    "shift", "source", "test", "times", "trap", "true", "type", "ulimit", "umask", "unalias", "unset",
+    "wait",
 ];
 /// Programs that start another one, which is a program too.
 const WRAPPERS: &[&str] = &["env", "nice", "nohup", "timeout", "stdbuf", "setsid", "xargs", "taskset"];

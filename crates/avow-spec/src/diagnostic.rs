@@ -107,6 +107,11 @@ impl Diagnostics {
         }
     }
 
+    /// Whether no further error would be kept, so that its hint and place need not be worked out.
+    pub(crate) fn full(&self) -> bool {
+        self.list.len() >= MOST && self.list.iter().filter(|d| d.is_error()).count() >= MOST
+    }
+
     /// Errors so far, those that are not kept included.
     pub(crate) fn errors(&self) -> usize {
         self.left_out + self.list.iter().filter(|d| d.is_error()).count()

@@ -64,8 +64,9 @@ version does not carry it out and says so.
 fn section(table: &Table, out: &mut String) {
     write!(out, "\n## {}\n\n{}\n", table.name, table.about).expect("text grows");
     if !table.with.is_empty() {
-        let names: Vec<String> = table.with.iter().map(|t| format!("[{}](#{})", t.name, anchor(t.name))).collect();
-        write!(out, "Also the keys of {}.\n", names.join(" and ")).expect("text grows");
+        let names: Vec<String> =
+            table.with.iter().map(|t| format!("[{}](#{})", t.name, anchor(t.name))).collect();
+        writeln!(out, "Also the keys of {}.", names.join(" and ")).expect("text grows");
     }
     out.push_str("\n| key | takes | left out | what it says |\n|---|---|---|---|\n");
     for key in table.keys {
@@ -80,7 +81,9 @@ fn section(table: &Table, out: &mut String) {
 fn choices(shape: &Shape) -> String {
     let known = match shape {
         Shape::Word(known) => known,
-        Shape::Either(shapes) => return shapes.iter().map(choices).find(|t| !t.is_empty()).unwrap_or_default(),
+        Shape::Either(shapes) => {
+            return shapes.iter().map(choices).find(|t| !t.is_empty()).unwrap_or_default();
+        }
         _ => return String::new(),
     };
     let one = |w: &crate::keys::Word| match w.since {

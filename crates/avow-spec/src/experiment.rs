@@ -69,6 +69,7 @@ pub fn read(text: &str) -> Read {
         secrets::check(root, &mut out);
     }
     let faulty = out.any_error();
-    let experiment = root.filter(|root| root.is_map()).map(|root| Experiment { text: text.into(), root, faulty });
+    let experiment =
+        root.filter(|root| root.is_map()).map(|root| Experiment { text: text.into(), root, faulty });
     Read { experiment, diagnostics: out.finish() }
 }

@@ -7,11 +7,13 @@ use std::collections::BTreeMap;
 
 use avow_model::axis::{Axis, Points};
 use avow_model::claim::{
-    Bound, Claim, Condition, Correction, Inference, Judge, Method, Missing, Part, RankStatistic, Reduction, Rule, Scale,
-    Selected, Side, Statistic, Test, Tolerance, TrendOf,
+    Bound, Claim, Condition, Correction, Inference, Judge, Method, Missing, Part, RankStatistic, Reduction,
+    Rule, Scale, Selected, Side, Statistic, Test, Tolerance, TrendOf,
 };
 use avow_model::op::MEASUREMENTS_FILE;
-use avow_model::plan::{Determinism, Input, Keep, MeasurementFile, Output, Plan, Program, Reuse, Source, Stage, Terms};
+use avow_model::plan::{
+    Determinism, Input, Keep, MeasurementFile, Output, Plan, Program, Reuse, Source, Stage, Terms,
+};
 use avow_model::value::Value;
 use serde_yaml::{Mapping, Value as Yaml};
 
@@ -84,7 +86,9 @@ fn yaml(value: &Value) -> Yaml {
         Value::Float(x) => Yaml::from(*x),
         Value::Text(text) => Yaml::from(text.as_str()),
         Value::List(items) => Yaml::Sequence(items.iter().map(yaml).collect()),
-        Value::Map(map) => Yaml::Mapping(map.iter().map(|(k, v)| (Yaml::from(k.as_str()), yaml(v))).collect()),
+        Value::Map(map) => {
+            Yaml::Mapping(map.iter().map(|(k, v)| (Yaml::from(k.as_str()), yaml(v))).collect())
+        }
     }
 }
 
@@ -143,11 +147,14 @@ fn stage(stage: &Stage, terms: Option<&Terms>, code: &[String], repeat: Option<u
     if stage.repeats {
         map.maybe("repeat", repeat);
     }
-    map.put("reuse", match stage.reuse {
-        Reuse::Always => "always",
-        Reuse::SameHost => "same-host",
-        Reuse::Never => "never",
-    });
+    map.put(
+        "reuse",
+        match stage.reuse {
+            Reuse::Always => "always",
+            Reuse::SameHost => "same-host",
+            Reuse::Never => "never",
+        },
+    );
     map.put("determinism", determinism(&stage.determinism));
     map.maybe("hardware", stage.hardware.as_deref());
     if let Some(terms) = terms {
@@ -183,7 +190,7 @@ fn outputs(stage: &Stage, operation: bool, map: &mut Map) {
     let plain = |output: &Output| !output.optional && !output.holdout;
     let listed = stage.outputs.iter().filter(|(name, output)| {
         let implied = operation && output.path == MEASUREMENTS_FILE && measured(name);
-        !implied && !(measured(name) && plain(output))
+        !(implied || measured(name) && plain(output))
     });
     map.map("outputs", listed.map(|(name, output)| (name.clone(), self::output(output))));
     if !operation {
@@ -245,11 +252,14 @@ fn terms(terms: &Terms, map: &mut Map) {
 fn family(claim: &Claim) -> Yaml {
     let mut map = Map::default();
     map.put("alpha", decimal(&claim.alpha));
-    map.put("correct", match claim.correct {
-        Correction::Holm => "holm",
-        Correction::Bonferroni => "bonferroni",
-        Correction::None => "none",
-    });
+    map.put(
+        "correct",
+        match claim.correct {
+            Correction::Holm => "holm",
+            Correction::Bonferroni => "bonferroni",
+            Correction::None => "none",
+        },
+    );
     map.done()
 }
 
@@ -332,11 +342,14 @@ fn rule(rule: &Rule) -> Yaml {
     map.maybe("along", rule.along());
     match rule {
         Rule::Threshold { statistic, bound, .. } => {
-            map.put("statistic", match statistic {
-                Statistic::Mean => "mean",
-                Statistic::Median => "median",
-                Statistic::Every => "every",
-            });
+            map.put(
+                "statistic",
+                match statistic {
+                    Statistic::Mean => "mean",
+                    Statistic::Median => "median",
+                    Statistic::Every => "every",
+                },
+            );
             self::bound(bound, &mut map);
         }
         Rule::Difference { bound, .. } => self::bound(bound, &mut map),
@@ -355,14 +368,20 @@ fn rule(rule: &Rule) -> Yaml {
             self::bound(bound, &mut map);
         }
         Rule::Trend { statistic, of, bound, .. } => {
-            map.put("statistic", match statistic {
-                RankStatistic::Spearman => "spearman",
-                RankStatistic::Kendall => "kendall",
-            });
-            map.put("of", match of {
-                TrendOf::Unit => "unit",
-                TrendOf::Pooled => "pooled",
-            });
+            map.put(
+                "statistic",
+                match statistic {
+                    RankStatistic::Spearman => "spearman",
+                    RankStatistic::Kendall => "kendall",
+                },
+            );
+            map.put(
+                "of",
+                match of {
+                    TrendOf::Unit => "unit",
+                    TrendOf::Pooled => "pooled",
+                },
+            );
             self::bound(bound, &mut map);
         }
         Rule::Curve { formula, within, .. } => {
@@ -370,10 +389,13 @@ fn rule(rule: &Rule) -> Yaml {
             map.put("within", self::within(within));
         }
         Rule::Slope { scale, bound, .. } => {
-            map.put("scale", match scale {
-                Scale::Linear => "linear",
-                Scale::LogLog => "log-log",
-            });
+            map.put(
+                "scale",
+                match scale {
+                    Scale::Linear => "linear",
+                    Scale::LogLog => "log-log",
+                },
+            );
             self::bound(bound, &mut map);
         }
         Rule::Exact { within, .. } => map.maybe("within", within.as_ref().map(self::within)),
@@ -407,10 +429,13 @@ fn bound(bound: &Bound, map: &mut Map) {
 fn inference(rule: &Rule, inference: &Inference, map: &mut Map) {
     map.maybe("method", (inference.method != Method::None).then(|| reach::word(inference.method)));
     let sided = !matches!(rule, Rule::Curve { .. });
-    map.maybe("side", sided.then_some(match inference.side {
-        Side::Two => "two",
-        Side::One => "one",
-    }));
+    map.maybe(
+        "side",
+        sided.then_some(match inference.side {
+            Side::Two => "two",
+            Side::One => "one",
+        }),
+    );
     map.maybe("variation", inference.deterministic.then_some("none"));
     map.maybe("smallest", inference.smallest);
 }

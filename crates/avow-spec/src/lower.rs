@@ -6,8 +6,10 @@
 //! comes only of a spec without any error. Nothing here expands a product of axes.
 
 mod axes;
+mod bound;
 mod claims;
 mod exclude;
+mod family;
 mod files;
 mod holdout;
 mod inputs;
@@ -24,6 +26,8 @@ pub(crate) use axes::REPEAT;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use std::ops::Range;
+
 use avow_model::op::OpSignature;
 use avow_model::plan::{Plan, Terms};
 use avow_model::value::Value;
@@ -31,6 +35,7 @@ use avow_model::value::Value;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::experiment::Experiment;
 use crate::reach::Reach;
+use crate::tree::Node;
 use crate::world::World;
 
 /// What lowering gives.
@@ -56,14 +61,20 @@ pub(crate) mod limits {
     pub(crate) const STAGES: usize = 20_000;
     /// Most claims.
     pub(crate) const CLAIMS: usize = 10_000;
-    /// Longest axis.
+    /// Most values of a range.
     pub(crate) const POINTS: u64 = 1_000_000;
+    /// Most values of a list or a mapping axis.
+    pub(crate) const LISTED: usize = 100_000;
+    /// Most inputs, outputs and measurements of one stage.
+    pub(crate) const PORTS: usize = 1_000;
+    /// Longest text with references, in bytes: what the kernel lets a program have as one argument.
+    pub(crate) const TEXT: usize = 128 << 10;
     /// Longest formula, in bytes: its tree is walked recursively.
     pub(crate) const FORMULA: usize = 1_000;
     /// Most values that one derived value may read, directly or through others.
     pub(crate) const DERIVED: u64 = 1_000;
-    /// Most predicate evaluations in one check.
-    pub(crate) const EVALUATIONS: u64 = 100_000;
+    /// Most names that are looked up while exclusions are evaluated.
+    pub(crate) const EVALUATIONS: u64 = 1_000_000;
 }
 
 /// What every step shares.
@@ -82,6 +93,16 @@ struct Cx<'a> {
 impl Cx<'_> {
     fn push(&self, diagnostic: Diagnostic) {
         self.out.borrow_mut().push(diagnostic);
+    }
+
+    /// Whether no further error would be kept.
+    fn full(&self) -> bool {
+        self.out.borrow().full()
+    }
+
+    /// The place of a part of a scalar; the whole scalar where no one would see it.
+    fn place(&self, node: &Node, offset: usize, length: usize) -> Range<usize> {
+        if self.full() { node.span.clone() } else { node.place(self.source(), offset, length) }
     }
 
     /// How many errors there are so far.
@@ -114,8 +135,9 @@ pub fn lower(experiment: &Experiment, world: &dyn World, ops: &[OpSignature]) ->
     scope::fill(&cx, &axes, &mut drafts, &order);
     holdout::check(&cx, &drafts, &order);
     files::fill(&cx, &mut drafts);
-    let by_name: HashMap<&str, usize> = drafts.iter().enumerate().map(|(i, d)| (d.name.as_str(), i)).collect();
-    let stages = scope::Stages { drafts: &drafts, by_name };
+    let by_name: HashMap<&str, usize> =
+        drafts.iter().enumerate().map(|(i, d)| (d.name.as_str(), i)).collect();
+    let stages = scope::Stages::new(&drafts, by_name);
     let claims = claims::read(&cx, &axes, &stages, &exclude);
     scope::unused(&cx, &axes, &stages, &claims.selected);
     axes::unused_params(&cx);

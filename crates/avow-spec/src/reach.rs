@@ -1,14 +1,15 @@
 //! What a planned number of units can show at all: default methods and the smallest reachable p.
 //!
-//! Everything here is arithmetic on n, m and α, done before any value exists. Powers of two are compared with
-//! α as an exact decimal, never in floating point. The definitions are those of the statistics design
-//! (sections 1, 2 and 14): sign-flip and medians reach q = 2^(1−n) at best, Clopper–Pearson 2·bⁿ.
+//! Everything here is arithmetic on n, m and α, done before any value exists, and it is the arithmetic of
+//! `avow-stats`, which the judgement after the run uses as well. This module only translates: the vocabulary
+//! of a registered claim into that of statistics.
 
 use std::fmt;
 
-use avow_model::claim::{Bound, Method, Side};
-
-use crate::units;
+use avow_model::claim::{Bound, Method, Rule, Side};
+use avow_stats::power::{Arms, Tails, t_power};
+use avow_stats::reach::{Planned, Warning, at_registration};
+use avow_stats::{Claim, Design, Level, Method as Tested, Region, Sample};
 
 /// What the plan of one inferential part can show.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,99 +87,117 @@ pub(crate) fn word(method: Method) -> &'static str {
     }
 }
 
-/// A level as an exact decimal.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Level {
-    pub digits: u128,
-    pub places: u32,
-}
-
-impl Level {
-    /// Reads a share such as `0.05` or `5%`.
-    pub(crate) fn parse(text: &str) -> Option<Level> {
-        let spelled = units::share(text)?;
-        units::decimal(&spelled).map(|(digits, places)| Level { digits, places })
-    }
-
-    /// Its one spelling.
-    pub(crate) fn spelled(&self) -> String {
-        units::spell(self.digits, self.places)
-    }
-
-    /// Whether `1/2^k ≤ α/divisor`, exactly.
-    fn allows_power(&self, k: u64, divisor: u64) -> bool {
-        let Some(one) = 10_u128.checked_pow(self.places).and_then(|one| one.checked_mul(u128::from(divisor))) else {
-            return false;
-        };
-        match u32::try_from(k).ok().and_then(|k| self.digits.checked_shl(k).filter(|x| x >> k == self.digits)) {
-            Some(scaled) if k < 128 => one <= scaled,
-            // Beyond 2^128 the power is smaller than any level that can be written.
-            _ => self.digits > 0,
-        }
-    }
-
-    /// As a float, for display and for limits that are no powers of two.
-    pub(crate) fn number(&self) -> f64 {
-        self.spelled().parse().unwrap_or(f64::NAN)
-    }
-}
-
 /// The default for paired differences and unit trends: sign-flip where it can decide with half a step to
 /// spare, `2^(1−n) ≤ α/(2m)`, otherwise t.
-pub(crate) fn paired_method(n: Option<u64>, level: &Level, members: u64) -> Method {
-    let enough = n.is_some_and(|n| n >= 1 && level.allows_power(n - 1, members.max(1).saturating_mul(2)));
-    if enough { Method::SignFlip } else { Method::T }
-}
-
-/// The fewest units with which a method says anything.
-pub(crate) fn least(method: Method) -> u64 {
-    match method {
-        Method::T | Method::Welch => 2,
-        Method::SignFlip | Method::OrderStatistics => 2,
-        Method::Jackknife => 5,
-        Method::LeastSquares => 4,
-        Method::ClopperPearson | Method::None => 1,
+pub(crate) fn paired_method(n: Option<u64>, level: Level, members: u64) -> Method {
+    match n.map(|n| Design::Paired.auto(count(n), narrow(members), level)) {
+        Some(Tested::SignFlip) => Method::SignFlip,
+        _ => Method::T,
     }
 }
 
-/// The question that a reach answers.
-pub(crate) struct Question<'a> {
+fn count(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}
+
+fn narrow(members: u64) -> u32 {
+    u32::try_from(members).unwrap_or(u32::MAX)
+}
+
+/// What is planned for one part of a claim.
+pub(crate) struct Plan<'a> {
+    pub rule: &'a Rule,
     pub method: Method,
-    pub n: Option<u64>,
-    pub side: Side,
-    /// Whether the decision p is that of an equivalence (the larger of two one-sided ones, not doubled).
-    pub equivalence: bool,
-    /// The bound of a proportion.
-    pub share: Option<&'a Bound>,
-    pub level: &'a Level,
+    pub n: u64,
+    /// Whether each unit belongs to one of two arms.
+    pub two_arms: bool,
+    /// Members that the correction counts.
     pub members: u64,
+    pub level: Level,
 }
 
-/// The smallest possible q, and whether it is within α/m.
-pub(crate) fn answer(question: &Question<'_>) -> (Option<f64>, bool) {
-    let Some(n) = question.n else { return (None, true) };
-    if n < least(question.method) {
-        return (Some(1.0), false);
-    }
-    let single = question.equivalence || question.side == Side::One;
-    match question.method {
-        Method::SignFlip | Method::OrderStatistics => {
-            let k = if single { n } else { n - 1 };
-            let q = 0.5_f64.powi(i32::try_from(k).unwrap_or(i32::MAX));
-            (Some(q), question.level.allows_power(k, question.members.max(1)))
+/// What a plan can show.
+pub(crate) struct Answer {
+    pub smallest_q: f64,
+    pub first_step_level: f64,
+    pub reachable: bool,
+    /// The least n that would do, where the plan is short of it, and a method that would work.
+    pub short: Option<(usize, Option<&'static str>)>,
+    /// Whether t has few units, and then its power at one standard deviation.
+    pub few: Option<f64>,
+}
+
+/// The smallest possible q, whether it is within α/m, and what else to warn of.
+pub(crate) fn answer(plan: &Plan<'_>) -> Option<Answer> {
+    let n = count(plan.n);
+    let planned = Planned {
+        claim: claim(plan.rule)?,
+        method: tested(plan.method)?,
+        sample: if plan.two_arms { Sample::Two(n, n) } else { Sample::One(n) },
+        members: narrow(plan.members),
+        alpha: plan.level,
+        pilot_sd: None,
+    };
+    let reach = at_registration(&planned);
+    let mut answer = Answer {
+        smallest_q: reach.smallest_q,
+        first_step_level: reach.first_level.to_f64(),
+        reachable: reach.reachable,
+        short: None,
+        few: None,
+    };
+    for warning in reach.warnings {
+        match warning {
+            Warning::BelowMinimumN { least, instead, .. } => {
+                answer.short = Some((least, instead.map(Tested::word)));
+            }
+            Warning::FewUnits { .. } => {
+                let arms = if plan.two_arms { Arms::Two } else { Arms::One };
+                answer.few = Some(t_power(arms, 1.0, plan.n as f64, plan.level, Tails::Either));
+            }
+            // A pilot is not part of a spec yet, and most claims have no gap.
+            Warning::RegionTooNarrow { .. } | Warning::NoGap => {}
         }
-        Method::ClopperPearson => {
-            let power = |base: f64| base.powi(i32::try_from(n).unwrap_or(i32::MAX));
-            let one = match question.share {
-                Some(Bound::Above { bound, .. }) => power(*bound),
-                Some(Bound::Below { bound, .. }) => power(1.0 - bound),
-                _ => 0.0,
-            };
-            let q = if single { one } else { (2.0 * one).min(1.0) };
-            (Some(q), q <= question.level.number() / question.members.max(1) as f64)
-        }
-        _ => (Some(0.0), true),
     }
+    Some(answer)
+}
+
+fn tested(method: Method) -> Option<Tested> {
+    Some(match method {
+        Method::T => Tested::T,
+        Method::SignFlip => Tested::SignFlip,
+        Method::Welch => Tested::Welch,
+        Method::OrderStatistics => Tested::OrderStatistics,
+        Method::ClopperPearson => Tested::ClopperPearson,
+        Method::Jackknife => Tested::UnitJackknife,
+        Method::LeastSquares => Tested::LeastSquares,
+        Method::None => return None,
+    })
+}
+
+fn claim(rule: &Rule) -> Option<Claim> {
+    let region = match rule {
+        Rule::Threshold { bound, .. }
+        | Rule::Difference { bound, .. }
+        | Rule::Proportion { bound, .. }
+        | Rule::Trend { bound, .. }
+        | Rule::Slope { bound, .. } => match *bound {
+            Bound::Above { bound, refute } => Region::Above { bound, refute },
+            Bound::Below { bound, refute } => Region::Below { bound, refute },
+            Bound::Between { low, high } => Region::Between { low, high },
+        },
+        Rule::Equivalence { about, margin, .. } => Region::Equivalence { target: *about, margin: *margin },
+        // Each point of a curve is an equivalence about the formula's value there.
+        Rule::Curve { within, .. } => {
+            Region::Equivalence { target: 0.0, margin: within.absolute + within.relative }
+        }
+        Rule::Exact { .. } => return None,
+    };
+    let side = match rule.inference()?.side {
+        Side::Two => avow_stats::Side::Two,
+        Side::One => avow_stats::Side::One,
+    };
+    Some(Claim::new(region.checked().ok()?).with_side(side))
 }
 
 /// The highest pooled rank correlation of `levels` equally filled levels with `n` distinct values each: ties
@@ -190,15 +209,26 @@ pub(crate) fn pooled_ceiling(levels: u64, n: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use avow_model::claim::{Condition, Inference};
+
     use super::*;
 
-    fn level(text: &str) -> Level {
-        Level::parse(text).unwrap()
+    fn alpha() -> Level {
+        "0.05".parse().unwrap()
+    }
+
+    fn inference(method: Method, side: Side) -> Inference {
+        Inference { method, side, deterministic: false, smallest: None }
+    }
+
+    fn smallest(rule: &Rule, method: Method, n: u64) -> (f64, bool) {
+        let plan = Plan { rule, method, n, two_arms: false, members: 1, level: alpha() };
+        let answer = answer(&plan).unwrap();
+        (answer.smallest_q, answer.reachable)
     }
 
     #[test]
     fn the_default_for_pairs_turns_to_sign_flip_where_it_can_decide() {
-        let alpha = level("0.05");
         for (n, m, method) in [
             (3, 1, Method::T),
             (6, 1, Method::T),
@@ -207,45 +237,41 @@ mod tests {
             (9, 4, Method::SignFlip),
             (500, 1, Method::SignFlip),
         ] {
-            assert_eq!(paired_method(Some(n), &alpha, m), method, "n {n}, m {m}");
+            assert_eq!(paired_method(Some(n), alpha(), m), method, "n {n}, m {m}");
         }
-        assert_eq!(paired_method(None, &alpha, 1), Method::T);
+        assert_eq!(paired_method(None, alpha(), 1), Method::T);
     }
 
     #[test]
     fn the_smallest_q_of_eight_pairs() {
-        let alpha = level("5%");
-        let question = |n, method, side| Question {
-            method,
-            n: Some(n),
-            side,
-            equivalence: false,
-            share: None,
-            level: &alpha,
-            members: 1,
-        };
-        assert_eq!(answer(&question(8, Method::SignFlip, Side::Two)), (Some(0.0078125), true));
-        assert_eq!(answer(&question(5, Method::SignFlip, Side::Two)), (Some(0.0625), false));
-        assert_eq!(answer(&question(5, Method::SignFlip, Side::One)), (Some(0.03125), true));
-        assert_eq!(answer(&question(6, Method::OrderStatistics, Side::Two)), (Some(0.03125), true));
-        assert_eq!(answer(&question(4, Method::Jackknife, Side::Two)), (Some(1.0), false));
+        let bound = Bound::Above { bound: 0.0, refute: 0.0 };
+        let rule = |method, side| Rule::Difference { bound, inference: inference(method, side) };
+        assert_eq!(smallest(&rule(Method::SignFlip, Side::Two), Method::SignFlip, 8), (0.0078125, true));
+        assert_eq!(smallest(&rule(Method::SignFlip, Side::Two), Method::SignFlip, 5), (0.0625, false));
+        assert_eq!(smallest(&rule(Method::SignFlip, Side::One), Method::SignFlip, 5), (0.03125, true));
+        assert_eq!(smallest(&rule(Method::T, Side::Two), Method::T, 3), (0.0, true));
+    }
+
+    #[test]
+    fn three_units_have_the_power_of_the_design() {
+        let bound = Bound::Above { bound: 0.0, refute: 0.0 };
+        let rule = Rule::Difference { bound, inference: inference(Method::T, Side::Two) };
+        let plan = Plan { rule: &rule, method: Method::T, n: 3, two_arms: false, members: 1, level: alpha() };
+        let power = answer(&plan).unwrap().few.unwrap();
+        assert!((power - 0.179).abs() < 5e-4, "{power}");
     }
 
     #[test]
     fn a_proportion_reaches_a_power_of_its_bound() {
-        let alpha = level("0.05");
-        let bound = Bound::Above { bound: 0.5, refute: 0.5 };
-        let question = |n| Question {
-            method: Method::ClopperPearson,
-            n: Some(n),
-            side: Side::Two,
-            equivalence: false,
-            share: Some(&bound),
-            level: &alpha,
-            members: 1,
+        let rule = Rule::Proportion {
+            success: Condition::AtLeast(1.0),
+            bound: Bound::Above { bound: 0.5, refute: 0.5 },
+            inference: inference(Method::ClopperPearson, Side::Two),
         };
-        assert_eq!(answer(&question(5)), (Some(0.0625), false));
-        assert_eq!(answer(&question(6)), (Some(0.03125), true));
+        let (five, six) =
+            (smallest(&rule, Method::ClopperPearson, 5), smallest(&rule, Method::ClopperPearson, 6));
+        assert!((five.0 - 0.0625).abs() < 1e-12 && !five.1);
+        assert!((six.0 - 0.03125).abs() < 1e-12 && six.1);
     }
 
     #[test]

@@ -83,7 +83,8 @@ mod tests {
 
     #[test]
     fn only_the_core_schema_of_yaml_1_2_is_read() {
-        for text in ["no", "yes", "on", "off", "y", "12:30", "1_000", "0b1", "1.2.3", "e5", ".", "-", "+.e1"] {
+        for text in ["no", "yes", "on", "off", "y", "12:30", "1_000", "0b1", "1.2.3", "e5", ".", "-", "+.e1"]
+        {
             assert_eq!(meaning(text), Meaning::Text, "{text}");
         }
         assert_eq!(meaning("True"), Meaning::Bool(true));

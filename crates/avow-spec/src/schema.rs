@@ -69,7 +69,9 @@ fn property(key: &Key) -> Json {
 fn shape(shape: &Shape) -> Json {
     let scalar = || json!({ "type": ["number", "boolean", "string"] });
     match shape {
-        Shape::Text | Shape::Selector | Shape::Path | Shape::Formula => json!({ "type": "string", "minLength": 1 }),
+        Shape::Text | Shape::Selector | Shape::Path | Shape::Formula => {
+            json!({ "type": "string", "minLength": 1 })
+        }
         Shape::Printable | Shape::Scalar => scalar(),
         Shape::Name => json!({ "type": "string", "pattern": crate::keys::Names::Thing.pattern() }),
         Shape::Dimension => json!({ "type": "string", "pattern": crate::keys::Names::Dimension.pattern() }),

@@ -22,7 +22,8 @@ const PREFIXES: &[(&str, usize, &str)] = &[
 ];
 
 /// Words in a key that say its value is secret.
-const KEYS: &[&str] = &["password", "passwd", "secret", "token", "api_key", "apikey", "private_key", "credential"];
+const KEYS: &[&str] =
+    &["password", "passwd", "secret", "token", "api_key", "apikey", "private_key", "credential"];
 
 /// Looks at every scalar that the text spells out.
 pub(crate) fn check(root: &Node, out: &mut Diagnostics) {

@@ -73,7 +73,9 @@ impl Checker<'_> {
         for entry in node.entries() {
             match table.key(&entry.key) {
                 None => self.unknown_key(entry, table),
-                Some(key) if key.since == Since::Later => self.later(&entry.at, &format!("the key `{}`", key.name)),
+                Some(key) if key.since == Since::Later => {
+                    self.later(&entry.at, &format!("the key `{}`", key.name))
+                }
                 Some(key) if nothing(&entry.value) => self.no_value(entry, key.required),
                 Some(key) => self.shape(&entry.value, &key.shape, &entry.at),
             }
@@ -86,6 +88,10 @@ impl Checker<'_> {
 
     fn unknown_key(&mut self, entry: &Entry, table: &'static Table) {
         let key = &entry.key;
+        if self.out.full() {
+            let message = format!("`{key}` is unknown");
+            return self.out.push(Diagnostic::error("unknown-key", entry.at.clone(), message));
+        }
         let known = || table.all().map(|k| k.name);
         let hint = did_you_mean(key, known()).or_else(|| {
             let elsewhere = document::tables().into_iter().filter(|t| t.keys.iter().any(|k| k.name == key));
@@ -240,7 +246,9 @@ fn takes(shape: &Shape, node: &Node) -> bool {
     match shape {
         Shape::Either(shapes) => shapes.iter().any(|shape| takes(shape, node)),
         Shape::List(_) | Shape::Items(..) => node.items().is_some(),
-        Shape::Map(_) | Shape::Again(_) | Shape::Named(..) | Shape::Forms(..) | Shape::Tagged(_) => node.is_map(),
+        Shape::Map(_) | Shape::Again(_) | Shape::Named(..) | Shape::Forms(..) | Shape::Tagged(_) => {
+            node.is_map()
+        }
         Shape::Value => true,
         _ => node.scalar().is_some(),
     }
@@ -292,9 +300,13 @@ fn scalar_problem(node: &Node, shape: &Shape) -> Option<Problem> {
         Shape::Name => problem(Names::Thing.allows(text), || bad_name(text, Names::Thing)),
         Shape::Dimension => problem(Names::Dimension.allows(text), || bad_name(text, Names::Dimension)),
         Shape::Digest => problem(digest(text), || format!("`{text}` is no digest of 64 hexadecimal digits")),
-        Shape::Selector | Shape::Path | Shape::Formula => problem(!text.is_empty(), || "this is empty".to_owned()),
+        Shape::Selector | Shape::Path | Shape::Formula => {
+            problem(!text.is_empty(), || "this is empty".to_owned())
+        }
         Shape::Text => None,
-        Shape::Word(known) => problem(known.iter().any(|w| w.word == text), || format!("`{text}` is unknown")),
+        Shape::Word(known) => {
+            problem(known.iter().any(|w| w.word == text), || format!("`{text}` is unknown"))
+        }
         _ => Some(Problem::Type),
     }
 }

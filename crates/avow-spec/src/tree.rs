@@ -100,7 +100,7 @@ impl Node {
     }
 
     /// The items of a sequence, or the node itself as the only one.
-    pub fn one_or_more<'a>(self: &'a Arc<Self>) -> &'a [Arc<Node>] {
+    pub fn one_or_more(self: &Arc<Self>) -> &[Arc<Node>] {
         self.items().unwrap_or(std::slice::from_ref(self))
     }
 
@@ -155,7 +155,9 @@ impl Node {
                 Meaning::Text => Some(Value::Text(scalar.text.clone())),
                 Meaning::Null | Meaning::Huge | Meaning::NotFinite => None,
             },
-            What::List(items) => items.iter().map(|item| item.value()).collect::<Option<_>>().map(Value::List),
+            What::List(items) => {
+                items.iter().map(|item| item.value()).collect::<Option<_>>().map(Value::List)
+            }
             What::Map(entries) => {
                 let pairs = entries.iter().map(|e| Some((e.key.clone(), e.value.value()?)));
                 pairs.collect::<Option<_>>().map(Value::Map)

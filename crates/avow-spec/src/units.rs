@@ -118,7 +118,7 @@ pub fn spell_size(bytes: u64) -> String {
         ("KiB", 1 << 10),
         ("kB", 1_000),
     ];
-    let whole = units.iter().find(|(_, factor)| bytes > 0 && bytes % factor == 0);
+    let whole = units.iter().find(|(_, factor)| bytes > 0 && bytes.is_multiple_of(*factor));
     whole.map_or_else(|| format!("{bytes}B"), |(unit, factor)| format!("{}{unit}", bytes / factor))
 }
 

@@ -56,21 +56,22 @@ fn derived_axes_do_not_double_without_end() {
 #[test]
 fn a_long_chain_of_stages_is_not_walked_by_recursion() {
     let mut text = format!("{HEAD}stages:\n  s0: {{run: cat, outputs: {{o: o.txt}}}}\n");
-    for i in 1..20_000 {
+    for i in 1..5_000 {
         text.push_str(&format!(
             "  s{i}: {{run: \"cat ${{inputs.x}}\", inputs: {{x: s{}.o}}, outputs: {{o: o.txt}}}}\n",
             i - 1
         ));
     }
     let (_, lowered) = check(&text, &project());
-    assert_eq!(lowered.unwrap().plan.unwrap().stages.len(), 20_000);
-    let closed = text.replace("s0: {run: cat,", "s0: {run: \"cat ${inputs.x}\", inputs: {x: s19999.o},");
+    assert_eq!(lowered.unwrap().plan.unwrap().stages.len(), 5_000);
+    let closed = text.replace("s0: {run: cat,", "s0: {run: \"cat ${inputs.x}\", inputs: {x: s4999.o},");
     assert!(codes(&closed).contains(&"cycle"));
 }
 
 #[test]
 fn complaints_are_bounded() {
-    let names: Vec<String> = (0..50_000).map(|i| format!("  unknown{i}: {{rum: x, outptus: y, inptus: {{a: b}}}}\n")).collect();
+    let names: Vec<String> =
+        (0..10_000).map(|i| format!("  unknown{i}: {{rum: x, outptus: y, inptus: {{a: b}}}}\n")).collect();
     let text = format!("{HEAD}stages:\n{}", names.concat());
     let found = codes(&text);
     assert!(found.len() < 1_000);
@@ -95,8 +96,8 @@ fn deep_and_long_formulas_are_refused() {
 fn large_texts_end() {
     for text in [
         "a".repeat(17 << 20),
-        format!("{HEAD}title: \"{}\"\n", "x".repeat(15 << 20)),
-        format!("{HEAD}axes: {{a: [{}]}}\n", vec!["1"; 1_000_000].join(", ")),
+        format!("{HEAD}title: \"{}\"\n", "x".repeat(2 << 20)),
+        format!("{HEAD}axes: {{a: [{}]}}\n", vec!["1"; 200_000].join(", ")),
         format!("{HEAD}params: [{}\n", "{".repeat(100_000)),
         format!("{HEAD}params: {}\n", "- ".repeat(100_000)),
         format!("{HEAD}params: {}\n", "? ".repeat(100_000)),
@@ -121,14 +122,64 @@ fn aliases_in_a_whole_spec_are_bounded() {
 
 /// Pieces that are likely to hit something when put anywhere.
 const PIECES: &[&str] = &[
-    "{", "}", "[", "]", ": ", "- ", "\n", "\n  ", "${", "}", "$${", "axes.", "null", "~", "&a ", "*a", "<<: ", "!!str ", "'", "\"",
-    "|\n", ">\n", "#", "---\n", "...\n", "\t", "\u{feff}", "ä", "\u{2028}", "1e999", "-0", "0x", ".nan", "%", "@", "`", ", ", "? ",
-    "all: ", "per: ", "select: ", "range: ", "derived: ", "seeds: -1", "exclude: ", "(", ")", "^", "&&", "\r\n", "\\", "0",
+    "{",
+    "}",
+    "[",
+    "]",
+    ": ",
+    "- ",
+    "\n",
+    "\n  ",
+    "${",
+    "}",
+    "$${",
+    "axes.",
+    "null",
+    "~",
+    "&a ",
+    "*a",
+    "<<: ",
+    "!!str ",
+    "'",
+    "\"",
+    "|\n",
+    ">\n",
+    "#",
+    "---\n",
+    "...\n",
+    "\t",
+    "\u{feff}",
+    "ä",
+    "\u{2028}",
+    "1e999",
+    "-0",
+    "0x",
+    ".nan",
+    "%",
+    "@",
+    "`",
+    ", ",
+    "? ",
+    "all: ",
+    "per: ",
+    "select: ",
+    "range: ",
+    "derived: ",
+    "seeds: -1",
+    "exclude: ",
+    "(",
+    ")",
+    "^",
+    "&&",
+    "\r\n",
+    "\\",
+    "0",
 ];
 
 fn mutated() -> impl Strategy<Value = String> {
     let texts: Vec<String> = specs("tests/specs/good").into_iter().map(|(_, text)| text).collect();
-    let edit = (any::<prop::sample::Index>(), 0..4_u8, prop::sample::select(PIECES), any::<prop::sample::Index>());
+    let edit =
+        (any::<prop::sample::Index>(), 0..4_u8, prop::sample::select(PIECES), any::<prop::sample::Index>());
     (prop::sample::select(texts), prop::collection::vec(edit, 1..6)).prop_map(|(mut text, edits)| {
         for (place, kind, piece, other) in edits {
             let boundaries: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
@@ -139,7 +190,10 @@ fn mutated() -> impl Strategy<Value = String> {
             let end = boundaries[other.index(boundaries.len())].max(at);
             match kind {
                 0 => text.insert_str(at, piece),
-                1 => text.replace_range(at..end.min(boundaries.iter().copied().find(|b| *b > at + 8).unwrap_or(end)), ""),
+                1 => text.replace_range(
+                    at..end.min(boundaries.iter().copied().find(|b| *b > at + 8).unwrap_or(end)),
+                    "",
+                ),
                 2 => text.truncate(end.max(1)),
                 _ => {
                     let copy: String = text[at..end].chars().take(200).collect();

@@ -25,7 +25,7 @@ claims:
 fn plan(text: &str) -> Plan {
     let (diagnostics, lowered) = check(text, &project());
     assert!(diagnostics.is_empty(), "{}", plain(&diagnostics, text));
-    lowered.unwrap().plan.unwrap()
+    lowered.and_then(|lowered| lowered.plan).expect("a plan")
 }
 
 #[test]
@@ -49,7 +49,10 @@ fn it_is_whole() {
 
 #[test]
 fn its_digest_is_pinned() {
-    assert_eq!(plan(NINE).digest().to_string(), "5dfce383fdacf94df391a81074cef17393566bc86d733cf235464e01df017f5b");
+    assert_eq!(
+        plan(NINE).digest().to_string(),
+        "5dfce383fdacf94df391a81074cef17393566bc86d733cf235464e01df017f5b"
+    );
 }
 
 #[test]
@@ -82,7 +85,8 @@ fn renaming_a_stage_changes_no_action() {
     let (one, two) = (plan(NINE), plan(&renamed));
     assert_ne!(one.digest(), two.digest());
     for cell in 0..16 {
-        let digest = |plan: &Plan| bind(plan, Member { stage: 0, cell }, &|_, _| None).unwrap().action.digest();
+        let digest =
+            |plan: &Plan| bind(plan, Member { stage: 0, cell }, &|_, _| None).unwrap().action.digest();
         assert_eq!(digest(&one), digest(&two));
     }
 }

@@ -46,8 +46,14 @@ fn completed_specs_give_the_same_plan() {
         let (diagnostics, again) = check(&completed, &project());
         match again.as_ref().and_then(|l| l.plan.as_ref()) {
             Some(other) if *other == plan => {}
-            Some(other) => problems.push(format!("{}: another plan\n{completed}\n{other:#?}", path.display())),
-            None => problems.push(format!("{}:\n{}\n{completed}", path.display(), plain(&diagnostics, &completed))),
+            Some(other) => {
+                problems.push(format!("{}: another plan\n{completed}\n{other:#?}", path.display()))
+            }
+            None => problems.push(format!(
+                "{}:\n{}\n{completed}",
+                path.display(),
+                plain(&diagnostics, &completed)
+            )),
         }
         if again.is_some_and(|l| l.terms != lowered.terms) {
             problems.push(format!("{}: other terms\n{completed}", path.display()));

@@ -46,8 +46,8 @@ impl Method {
             Method::Welch => "welch",
             Method::OrderStatistics => "order-statistics",
             Method::ClopperPearson => "clopper-pearson",
-            Method::UnitJackknife => "unit-jackknife",
-            Method::LeastSquares => "ols",
+            Method::UnitJackknife => "jackknife",
+            Method::LeastSquares => "least-squares",
         }
     }
 

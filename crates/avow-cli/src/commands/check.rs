@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use avow_model::expand;
+use avow_model::plan::Plan;
 use avow_spec::{Diagnostic, Lowered};
 
 use crate::args::Check;
@@ -67,8 +69,7 @@ fn say_good(spec: &Spec, lowered: Option<&Lowered>, full: bool, output: &Output)
     if full {
         return output.data(avow_spec::full(plan, &lowered.terms, &lowered.code).trim_end());
     }
-    let members: u64 =
-        plan.stages.iter().map(|stage| avow_model::expand::span(plan, stage)).fold(0, u64::saturating_add);
+    let members = (0..plan.stages.len()).map(|i| members(plan, i)).fold(0, u64::saturating_add);
     output.data(format!(
         "{}: good. {}, {}, {}",
         spec.shown,
@@ -81,4 +82,11 @@ fn say_good(spec: &Spec, lowered: Option<&Lowered>, full: bool, output: &Output)
         output.data(format!("  {}: {reach}", reach.claim))?;
     }
     Ok(())
+}
+
+/// How many members a stage has. Excluded cells of a very large sweep are not counted out one by one.
+fn members(plan: &Plan, stage: usize) -> u64 {
+    const COUNTED: u64 = 100_000;
+    let span = expand::span(plan, &plan.stages[stage]);
+    if span <= COUNTED { expand::count(plan, stage) } else { span }
 }

@@ -129,7 +129,12 @@ fn differences(
 }
 
 /// Which code files differ; `None` where one of the trees is neither planned nor in the store.
-fn code_changes(planned: &Planned, reading: &Reading, old: TreeDigest, new: TreeDigest) -> Option<Vec<Change>> {
+fn code_changes(
+    planned: &Planned,
+    reading: &Reading,
+    old: TreeDigest,
+    new: TreeDigest,
+) -> Option<Vec<Change>> {
     let stored = |digest: TreeDigest| -> Option<Tree> { read_record(&reading.blobs, digest).ok() };
     let tree = |digest: TreeDigest| planned.trees.get(&digest).cloned().or_else(|| stored(digest));
     let (old, new) = (tree(old)?, tree(new)?);

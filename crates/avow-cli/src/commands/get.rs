@@ -31,7 +31,7 @@ pub fn get(args: &args::Get, output: &Output) -> Result<Exit, Failure> {
     let reading = Reading::open(&spec.project, &planned.plan.experiment)?;
     let evidence =
         Evidence::gather(&planned.plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
-    super::verdict::guard(&spec, &evidence, args.peek, "get", &args.artifact)?;
+    super::verdict::guard(&spec, &reading, &evidence, args.peek, ("get", &args.artifact))?;
     let wanted = find(&planned, &reading, &evidence, &args.artifact)?;
     let mut copied = Vec::new();
     for (position, one) in wanted.iter().enumerate() {
@@ -42,10 +42,27 @@ pub fn get(args: &args::Get, output: &Output) -> Result<Exit, Failure> {
         }
         copied.push(json!({"from": one.label, "artifact": one.artifact, "path": target}));
     }
+    if wanted.len() > 1 {
+        index(args, &copied)?;
+    }
     if args.json {
         output.json(&copied)?;
     }
     Ok(Exit::Done)
+}
+
+/// Says in the folder itself which file is which.
+fn index(args: &args::Get, copied: &[serde_json::Value]) -> Result<(), Failure> {
+    let path = folder(args).join("index.json");
+    let text = serde_json::to_vec_pretty(copied)
+        .map_err(|error| Failure::new(Exit::Internal, "the index has no JSON form").because(error))?;
+    std::fs::write(&path, text).map_err(|error| {
+        Failure::new(Exit::Machine, format!("cannot write `{}`", path.display())).because(error)
+    })
+}
+
+fn folder(args: &args::Get) -> PathBuf {
+    args.output.clone().unwrap_or_else(|| PathBuf::from("artifacts"))
 }
 
 /// One artifact goes where it is told, or under its own name; several go into a folder, by member.
@@ -54,10 +71,7 @@ fn target(args: &args::Get, wanted: &[Wanted], position: usize) -> PathBuf {
     match (&args.output, wanted.len()) {
         (Some(path), 1) => path.clone(),
         (None, 1) => PathBuf::from(&one.file),
-        (folder, _) => {
-            let folder = folder.clone().unwrap_or_else(|| PathBuf::from("artifacts"));
-            folder.join(format!("{position:04}-{}", one.file))
-        }
+        _ => folder(args).join(format!("{position:04}-{}", one.file)),
     }
 }
 
@@ -92,7 +106,8 @@ fn find(
     Ok(found)
 }
 
-const FORM: &str = "an artifact is `stage.output`, `stage.output[axis=value]` or a digest; `avow plan --all` lists members";
+const FORM: &str =
+    "an artifact is `stage.output`, `stage.output[axis=value]` or a digest; `avow plan --all` lists members";
 
 fn named(
     planned: &Planned,
@@ -124,7 +139,9 @@ fn by_digest(reading: &Reading, prefix: &str) -> Result<Vec<Wanted>, Failure> {
     let all = reading.blobs.list().map_err(failure::store)?;
     let hits: Vec<_> = all.into_iter().filter(|digest| digest.to_string().starts_with(prefix)).collect();
     match hits.as_slice() {
-        [one] => Ok(vec![Wanted { label: one.to_string(), file: one.short(), artifact: Artifact::Blob(*one) }]),
+        [one] => {
+            Ok(vec![Wanted { label: one.to_string(), file: one.short(), artifact: Artifact::Blob(*one) }])
+        }
         [] => Ok(Vec::new()),
         many => Err(Failure::new(Exit::Usage, format!("`{prefix}` begins {} digests", many.len()))
             .hint("give more digits")),

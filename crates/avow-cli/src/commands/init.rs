@@ -8,7 +8,10 @@ use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
 const FILES: [(&str, &str); 4] = [
-    ("avow.toml", "# This file marks the root of the project.\n# results = \"results\"   # keep a readable copy of numbers and verdicts here\n"),
+    (
+        "avow.toml",
+        "# This file marks the root of the project.\n# results = \"results\"   # keep a readable copy of numbers and verdicts here\n",
+    ),
     ("experiment.yaml", include_str!("../../templates/experiment.yaml")),
     ("train.py", include_str!("../../../../experiments/smallest/train.py")),
     (".gitignore", ".avow/\n"),
@@ -22,7 +25,8 @@ pub fn init(args: &Init, output: &Output) -> Result<Exit, Failure> {
             .hint("give another folder: `avow init my-project`"));
     }
     write(folder)?;
-    let inside = if folder == Path::new(".") { String::new() } else { format!("cd {} && ", folder.display()) };
+    let inside =
+        if folder == Path::new(".") { String::new() } else { format!("cd {} && ", folder.display()) };
     output.say(format!("made a project in `{}`", folder.display()));
     output.say(format!("next: {inside}avow run experiment.yaml"));
     Ok(Exit::Done)
@@ -37,7 +41,8 @@ fn write(folder: &Path) -> Result<(), Failure> {
         let path = folder.join(name);
         match fs::File::create_new(&path) {
             Ok(mut file) => {
-                std::io::Write::write_all(&mut file, text.as_bytes()).map_err(|error| failed(&path, error))?;
+                std::io::Write::write_all(&mut file, text.as_bytes())
+                    .map_err(|error| failed(&path, error))?;
             }
             // What the user has stays; the experiment itself was checked before.
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}

@@ -17,7 +17,7 @@ pub fn lineage(args: &args::Lineage, output: &Output) -> Result<Exit, Failure> {
     let reading = Reading::open(&spec.project, &planned.plan.experiment)?;
     let evidence =
         Evidence::gather(&planned.plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
-    super::verdict::guard(&spec, &evidence, args.peek, "lineage", &args.address)?;
+    super::verdict::guard(&spec, &reading, &evidence, args.peek, ("lineage", &args.address))?;
     let address = Address::parse(&planned.plan, &args.address)
         .map_err(|error| Failure::new(Exit::Usage, error.to_string()).hint(FORM))?;
     let found = walk(&evidence, reading.source(), &address).map_err(failure::audit)?;

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use avow_audit::Evidence;
+use avow_engine::record_exposure;
 use avow_model::attempt::Attempt;
 use avow_model::digest::BlobDigest;
 use avow_store::{BlobStore, RecordStore, Recorded};
@@ -19,7 +21,10 @@ pub fn log(args: &args::Log, output: &Output) -> Result<Exit, Failure> {
     let spec = Spec::open(args.spec.as_deref())?;
     let experiment = name_of(&spec)?;
     let reading = Reading::open(&spec.project, &experiment)?;
-    let found = attempts(&reading, &experiment, &args.member)?;
+    let mut found = attempts(&reading, &experiment, &args.member)?;
+    if !found.is_empty() {
+        found = permitted(args, &spec, &reading, found, output)?;
+    }
     if found.is_empty() {
         return Err(Failure::new(Exit::Usage, format!("nothing called `{}` has been executed", args.member))
             .hint("`avow status` shows the latest run; names look like `train` or `train[seed=3]`"));
@@ -33,6 +38,35 @@ pub fn log(args: &args::Log, output: &Output) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Done)
+}
+
+/// While a registered plan is incomplete, only what failed attempts printed is shown, and that it was read is
+/// recorded.
+fn permitted(
+    args: &args::Log,
+    spec: &Spec,
+    reading: &Reading,
+    found: Vec<Recorded>,
+    output: &Output,
+) -> Result<Vec<Recorded>, Failure> {
+    if reading.ledger.entries().iter().all(|entry| entry.kind != "register") {
+        return Ok(found);
+    }
+    let planned = spec.plan(output)?;
+    let evidence =
+        Evidence::gather(&planned.plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
+    let failed: Vec<Recorded> = found.iter().filter(|r| !r.attempt.outcome.succeeded()).cloned().collect();
+    let hidden = avow_audit::report::hidden(&evidence, reading.source(), &reading.ledger);
+    if hidden.map_err(failure::audit)?.is_none() {
+        return Ok(found);
+    }
+    if failed.is_empty() || args.peek {
+        super::verdict::guard(spec, reading, &evidence, args.peek, ("log", &args.member))?;
+        return Ok(found);
+    }
+    let what = format!("failed attempts of {}", args.member);
+    record_exposure(&spec.project, &planned.plan.experiment, "log", &what).map_err(failure::engine)?;
+    Ok(failed)
 }
 
 /// The experiment's name.
@@ -67,7 +101,8 @@ pub fn covers(name: &str, member: &str) -> bool {
         inner.split(',').map(|pair| pair.trim().to_owned()).filter(|pair| !pair.is_empty()).collect()
     };
     let of_member = pairs(member);
-    words::stage_of(name) == words::stage_of(member) && pairs(name).iter().all(|pair| of_member.contains(pair))
+    words::stage_of(name) == words::stage_of(member)
+        && pairs(name).iter().all(|pair| of_member.contains(pair))
 }
 
 fn print(reading: &Reading, recorded: &Recorded, output: &Output) -> Result<(), Failure> {

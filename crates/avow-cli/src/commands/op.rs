@@ -35,7 +35,10 @@ pub fn op(args: &args::Op, output: &Output) -> Result<Exit, Failure> {
         return execute(signature, called(text)?, output);
     }
     let nothing = args.with.is_empty() && args.input.is_empty() && args.output.is_empty();
-    if nothing && (args.json || !signature.inputs.is_empty() || signature.parameters.iter().any(|p| p.default.is_none()))
+    if nothing
+        && (args.json
+            || !signature.inputs.is_empty()
+            || signature.parameters.iter().any(|p| p.default.is_none()))
     {
         return describe(signature, args.json, output);
     }
@@ -46,8 +49,9 @@ pub fn op(args: &args::Op, output: &Output) -> Result<Exit, Failure> {
     let file = args.measurements.clone().unwrap_or_else(|| folder.path().join("measurements.jsonl"));
     let exit = execute(signature, Call { measurements: Some(file.clone()), ..by_hand }, output)?;
     if printed && exit == Exit::Done {
-        let text = std::fs::read_to_string(&file)
-            .map_err(|error| Failure::new(Exit::Internal, "the measurements were not written").because(error))?;
+        let text = std::fs::read_to_string(&file).map_err(|error| {
+            Failure::new(Exit::Internal, "the measurements were not written").because(error)
+        })?;
         output.data(text.trim_end())?;
     }
     Ok(exit)
@@ -60,14 +64,15 @@ fn find(name: &str) -> Result<&'static OpSignature, Failure> {
 }
 
 fn called(text: &str) -> Result<Call, Failure> {
-    let call: JsonCall = serde_json::from_str(text)
-        .map_err(|error| Failure::new(Exit::Usage, "the call is not what the executor writes").because(error))?;
+    let call: JsonCall = serde_json::from_str(text).map_err(|error| {
+        Failure::new(Exit::Usage, "the call is not what the executor writes").because(error)
+    })?;
     Ok(Call { with: call.with, inputs: call.inputs, outputs: call.outputs, measurements: call.measurements })
 }
 
 fn by_hand(args: &args::Op) -> Result<Call, Failure> {
     let paths = |pairs: &[String]| -> Result<BTreeMap<String, PathBuf>, Failure> {
-        pairs.iter().map(|pair| Ok(split(pair)?)).map(|p| p.map(|(k, v)| (k, PathBuf::from(v)))).collect()
+        pairs.iter().map(|pair| split(pair).map(|(name, path)| (name, PathBuf::from(path)))).collect()
     };
     let with = args.with.iter().map(|pair| {
         let (key, text) = split(pair)?;
@@ -125,7 +130,12 @@ fn describe(signature: &OpSignature, json: bool, output: &Output) -> Result<Exit
     output.data(format!("{} ({kind}): {}", signature.name, signature.about))?;
     let mut rows = Vec::new();
     for port in &signature.inputs {
-        rows.push(vec!["input".to_owned(), port.name.to_owned(), optional(port.optional), port.about.to_owned()]);
+        rows.push(vec![
+            "input".to_owned(),
+            port.name.to_owned(),
+            optional(port.optional),
+            port.about.to_owned(),
+        ]);
     }
     for parameter in &signature.parameters {
         let default = match &parameter.default {
@@ -135,11 +145,25 @@ fn describe(signature: &OpSignature, json: bool, output: &Output) -> Result<Exit
         rows.push(vec!["with".to_owned(), parameter.name.to_owned(), default, parameter.about.to_owned()]);
     }
     for port in &signature.outputs {
-        rows.push(vec!["output".to_owned(), port.name.to_owned(), optional(port.optional), port.about.to_owned()]);
+        rows.push(vec![
+            "output".to_owned(),
+            port.name.to_owned(),
+            optional(port.optional),
+            port.about.to_owned(),
+        ]);
     }
     for measurement in &signature.measurements {
-        let keys = if measurement.keys.is_empty() { String::new() } else { format!("per {}", measurement.keys.join(", ")) };
-        rows.push(vec!["measures".to_owned(), measurement.name.to_owned(), keys, measurement.about.to_owned()]);
+        let keys = if measurement.keys.is_empty() {
+            String::new()
+        } else {
+            format!("per {}", measurement.keys.join(", "))
+        };
+        rows.push(vec![
+            "measures".to_owned(),
+            measurement.name.to_owned(),
+            keys,
+            measurement.about.to_owned(),
+        ]);
     }
     output.data(crate::words::columns(&rows).trim_end())?;
     Ok(Exit::Done)

@@ -59,21 +59,20 @@ pub fn show(
     }
     let price = prices(planned, &reading)?;
     summary(planned, &planner, &members, &price, output)?;
-    let running: Vec<&Member> = members.iter().filter(|m| m.runs).collect();
-    for line in if all { listed(&running) } else { grouped(&running) } {
+    for line in if all { listed(&members) } else { grouped(&members) } {
         output.data(format!("  {line}"))?;
     }
     Ok(())
 }
 
-fn listed(running: &[&Member]) -> Vec<String> {
-    running.iter().map(|member| format!("{} {}", member.member, member.reason)).collect()
+fn listed(members: &[Member]) -> Vec<String> {
+    members.iter().map(|member| format!("{} {}", member.member, member.reason)).collect()
 }
 
-/// Members of one stage with one reason are one line.
-fn grouped(running: &[&Member]) -> Vec<String> {
+/// Members that would run; those of one stage with one reason are one line.
+fn grouped(members: &[Member]) -> Vec<String> {
     let mut groups: Vec<(&str, &str, &str, u64)> = Vec::new();
-    for member in running {
+    for member in members.iter().filter(|m| m.runs) {
         let same = |g: &&mut (&str, &str, &str, u64)| g.0 == member.stage && g.1 == member.reason;
         match groups.iter_mut().find(same) {
             Some(group) => group.3 += 1,
@@ -120,7 +119,8 @@ fn summary(
 fn prices(planned: &Planned, reading: &Reading) -> Result<BTreeMap<String, f64>, Failure> {
     let mut prices = BTreeMap::new();
     for stage in &planned.plan.stages {
-        let history = reading.index.stage_history(&planned.plan.experiment, &stage.name).map_err(failure::store)?;
+        let history =
+            reading.index.stage_history(&planned.plan.experiment, &stage.name).map_err(failure::store)?;
         let mut seconds = Vec::new();
         for (_, digest) in history.iter().rev().take(50) {
             if let Some(recorded) = reading.index.attempt(*digest).map_err(failure::store)?
@@ -152,8 +152,13 @@ pub fn forecast(planned: &Planned, reading: &Reading, only: &[String]) -> Result
     let registered = |attempt: &Attempt| registration.as_ref().is_some_and(|r| r.covers(attempt));
     let host = avow_exec::describe_host().name;
     let runs = Vec::new();
-    let lookup =
-        Lookup { records: &reading.index, blobs: &reading.blobs, host: &host, runs: &runs, registered: &registered };
+    let lookup = Lookup {
+        records: &reading.index,
+        blobs: &reading.blobs,
+        host: &host,
+        runs: &runs,
+        registered: &registered,
+    };
     let mut commands = planner.owed();
     while let Some(command) = commands.pop() {
         let Command::Look { member, digest, .. } = command else { continue };
@@ -179,7 +184,8 @@ pub fn targets(planned: &Planned, only: &[String]) -> Result<Vec<Target>, Failur
         .map(|text| {
             Target::parse(&planned.plan, text).map_err(|error| {
                 let names: Vec<&str> = planned.plan.stages.iter().map(|s| s.name.as_str()).collect();
-                Failure::new(Exit::Usage, error.to_string()).hint(format!("the stages are {}", names.join(", ")))
+                Failure::new(Exit::Usage, error.to_string())
+                    .hint(format!("the stages are {}", names.join(", ")))
             })
         })
         .collect()

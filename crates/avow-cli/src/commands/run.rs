@@ -21,21 +21,24 @@ use crate::commands::verdict;
 use crate::context::{Planned, Spec};
 use crate::exit::Exit;
 use crate::failure;
+use crate::logging;
 use crate::output::{Failure, Output};
 use crate::progress::Progress;
 use crate::words;
 use crate::world::{Depth, ProjectWorld};
 
 /// Runs a spec.
-pub fn run(args: &args::Run, output: &Output) -> Result<Exit, Failure> {
+pub fn run(args: &args::Run, verbose: u8, output: &Output) -> Result<Exit, Failure> {
     let spec = Spec::open(args.spec.spec.as_deref())?;
     if args.dry_run {
+        logging::start(verbose, None);
         let planned = spec.plan(output)?;
         show(&spec, &planned, &args.only, false, args.json, output)?;
         return Ok(Exit::Done);
     }
     // Problems are found before waiting for anybody, and before anything is stored.
     spec.plan_with(&ProjectWorld::new(&spec, Depth::Look), output, true)?;
+    logging::start(verbose, Some(&spec.project));
     let session = session(&spec.project, output)?;
     tell_past(&session, output);
     let planned = {
@@ -60,7 +63,8 @@ pub fn session(project: &Project, output: &Output) -> Result<Session, Failure> {
         if !told {
             told = true;
             let who = holder.map(|pid| format!(" (process {pid})")).unwrap_or_default();
-            output.always(format!("waiting: another command{who} is running in this project; Ctrl-C gives up"));
+            output
+                .always(format!("waiting: another command{who} is running in this project; Ctrl-C gives up"));
         }
         ControlFlow::Continue(())
     })
@@ -101,8 +105,9 @@ fn execute(
         only: targets(planned, &args.only)?,
         terms: planned.terms.clone(),
     };
-    let this = std::env::current_exe()
-        .map_err(|error| Failure::new(Exit::Machine, "avow cannot find its own program file").because(error))?;
+    let this = std::env::current_exe().map_err(|error| {
+        Failure::new(Exit::Machine, "avow cannot find its own program file").because(error)
+    })?;
     let mut config = Config::new(session.project.work(), this);
     config.keep_failed = args.keep_failed;
     let machine = |error| failure::engine(avow_engine::EngineError::Exec(error));
@@ -118,7 +123,8 @@ fn execute(
         .enable_all()
         .build()
         .map_err(|error| Failure::new(Exit::Machine, "no threads could be started").because(error))?;
-    let mut progress = Progress::new(*output, slots, &terms_of(planned), |stage| earlier(session, planned, stage));
+    let mut progress =
+        Progress::new(*output, slots, &terms_of(planned), |stage| earlier(session, planned, stage));
     let result = runtime.block_on(async {
         fetch(&planned.plan, session).await?;
         let cancel = Cancel::new()
@@ -157,10 +163,11 @@ fn cores() -> u32 {
 
 /// Brings in inputs that are addresses and not yet in the store.
 async fn fetch(plan: &Plan, session: &Session) -> Result<(), Failure> {
-    let urls = plan.stages.iter().flat_map(|stage| stage.inputs.values()).filter_map(|input| match &input.from {
-        Source::Url { url, digest } => Some((url, *digest)),
-        _ => None,
-    });
+    let urls =
+        plan.stages.iter().flat_map(|stage| stage.inputs.values()).filter_map(|input| match &input.from {
+            Source::Url { url, digest } => Some((url, *digest)),
+            _ => None,
+        });
     let wanted: BTreeMap<_, _> = urls.map(|(url, digest)| (digest, url)).collect();
     if wanted.is_empty() {
         return Ok(());

@@ -1,6 +1,6 @@
 //! `avow status`: where the latest run stands, from its journal alone.
 
-use avow_model::journal::{Closing, MemberState, RunState};
+use avow_model::journal::{Closing, Counts, MemberState, RunState};
 use avow_store::lock::RunLock;
 use avow_store::{Project, journal};
 use serde_json::json;
@@ -21,7 +21,11 @@ pub fn status(args: &args::Status, output: &Output) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     };
     let runner = RunLock::runner(&project).map_err(failure::lock)?;
-    if args.json { as_json(&state, runner, output)? } else { as_text(&state, runner, output)? }
+    if args.json {
+        as_json(&state, runner, output)?
+    } else {
+        as_text(&state, runner, output)?
+    }
     Ok(Exit::Done)
 }
 
@@ -68,9 +72,18 @@ fn how(state: &RunState, runner: Option<u32>) -> String {
     }
 }
 
+/// Counts as they are: what a dead process was running is lost.
+fn counts_of(state: &RunState, runner: Option<u32>) -> Counts {
+    let mut counts = state.counts();
+    if state.closed.is_none() && runner.is_none() {
+        counts.lost += std::mem::take(&mut counts.running);
+    }
+    counts
+}
+
 fn as_text(state: &RunState, runner: Option<u32>, output: &Output) -> Result<(), Failure> {
     let opened = state.opened.as_ref();
-    let counts = state.counts();
+    let counts = counts_of(state, runner);
     output.data(format!("experiment {}", opened.map_or("?", |o| o.experiment.as_str())))?;
     output.data(format!("run        {}, {}", opened.map_or("?", |o| o.run.as_str()), how(state, runner)))?;
     output.data(format!("began      {}", words::moment(state.since)))?;
@@ -93,7 +106,8 @@ fn as_text(state: &RunState, runner: Option<u32>, output: &Output) -> Result<(),
     for (member, member_state) in &state.members {
         match member_state {
             MemberState::Running { since, .. } if state.closed.is_none() => {
-                output.data(format!("  running  {member}, since {}", words::moment(*since)))?;
+                let word = if runner.is_some() { "running" } else { "lost   " };
+                output.data(format!("  {word}  {member}, since {}", words::moment(*since)))?;
             }
             MemberState::Done(attempt) if !attempt.outcome.succeeded() => {
                 output.data(format!("  failed   {member}: {}", attempt.outcome))?;
@@ -108,7 +122,7 @@ fn as_json(state: &RunState, runner: Option<u32>, output: &Output) -> Result<(),
     let running: Vec<&String> = state
         .members
         .iter()
-        .filter(|(_, s)| matches!(s, MemberState::Running { .. }) && state.closed.is_none())
+        .filter(|(_, s)| matches!(s, MemberState::Running { .. }) && state.closed.is_none() && runner.is_some())
         .map(|(member, _)| member)
         .collect();
     let failed: Vec<_> = state
@@ -123,6 +137,6 @@ fn as_json(state: &RunState, runner: Option<u32>, output: &Output) -> Result<(),
         .collect();
     output.json(&json!({
         "opened": state.opened, "since": state.since, "until": state.until, "closed": state.closed,
-        "runner": runner, "counts": state.counts(), "running": running, "failed": failed,
+        "runner": runner, "counts": counts_of(state, runner), "running": running, "failed": failed,
     }))
 }

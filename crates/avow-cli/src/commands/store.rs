@@ -1,6 +1,9 @@
 //! `avow store check` and `avow store rebuild`.
 
-use avow_store::{Project, RecordStore};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use avow_store::check::{self, Problem};
+use avow_store::{Project, RecordStore, RunLock, SledIndex};
 use serde_json::json;
 
 use crate::args;
@@ -12,7 +15,7 @@ use crate::words;
 /// Looks after the store.
 pub fn store(args: &args::Store, output: &Output) -> Result<Exit, Failure> {
     match args {
-        args::Store::Check(args) => check(args, output),
+        args::Store::Check(args) => verify(args, output),
         args::Store::Rebuild(args) => rebuild(args, output),
     }
 }
@@ -20,52 +23,85 @@ pub fn store(args: &args::Store, output: &Output) -> Result<Exit, Failure> {
 fn project(args: &args::StoreArg) -> Result<Project, Failure> {
     let project = Project::discover(&args.folder).map_err(failure::store)?;
     if !project.check_format().map_err(failure::store)? {
-        return Err(Failure::new(Exit::Usage, format!("there is no store in `{}`", project.root().display()))
-            .hint("the first `avow run` makes one"));
+        return Err(Failure::new(
+            Exit::Usage,
+            format!("there is no store in `{}`", project.root().display()),
+        )
+        .hint("the first `avow run` makes one"));
     }
     Ok(project)
 }
 
-fn check(args: &args::StoreArg, output: &Output) -> Result<Exit, Failure> {
+fn verify(args: &args::StoreArg, output: &Output) -> Result<Exit, Failure> {
     let project = project(args)?;
     // The index is compared only where nobody else holds it.
-    let lock = avow_store::RunLock::try_acquire(&project);
+    let lock = RunLock::try_acquire(&project);
     let index = match &lock {
-        Ok(_) if project.index().is_dir() => {
-            Some(avow_store::SledIndex::open(&project.index()).map_err(failure::store)?)
+        Ok(_) if project.index().is_dir() => open_index(&project, output),
+        _ => {
+            output.say("the index was not compared: there is none, or another command holds it");
+            None
         }
-        _ => None,
     };
     let records = index.as_ref().map(|index| index as &dyn RecordStore);
-    let report = avow_store::check::check(&project, records, &|_| {}).map_err(failure::store)?;
+    let report = check::check(&project, records, &|_| {}).map_err(failure::store)?;
+    let damaged = report.problems.iter().any(Problem::is_damage);
     if args.json {
-        let problems: Vec<String> = report.problems.iter().map(ToString::to_string).collect();
+        let problem = |problem: &Problem| {
+            json!({
+                "file": shown(&project, problem), "problem": problem.to_string(), "damage": problem.is_damage(),
+                "remedy": problem.remedy(),
+            })
+        };
+        let problems: Vec<_> = report.problems.iter().map(problem).collect();
         output.json(&json!({
             "blobs": report.blobs, "bytes": report.bytes, "journals": report.journals,
             "attempts": report.attempts, "ledgers": report.ledgers, "problems": problems,
         }))?;
     } else {
         for problem in &report.problems {
-            output.data(format!("{} {problem}", output.coloured("problem:", 31)))?;
+            let (word, colour) = if problem.is_damage() { ("damaged:", 31) } else { ("problem:", 33) };
+            output.data(format!("{} {}: {problem}", output.coloured(word, colour), shown(&project, problem)))?;
+            output.data(format!("  {}", problem.remedy()))?;
         }
-        output.data(format!(
-            "{} ({}), {}, {}, {}: {}",
-            words::count(report.blobs, "blob"),
-            words::bytes(report.bytes),
-            words::count(report.journals, "journal"),
-            words::count(report.attempts, "attempt"),
-            words::count(report.ledgers, "ledger"),
-            if report.problems.is_empty() {
-                "all sound".to_owned()
-            } else {
-                words::count(report.problems.len() as u64, "problem")
-            },
-        ))?;
-        if index.is_none() {
-            output.say("the index was not compared: there is none, or another command holds it");
-        }
+        output.data(summary(&report))?;
     }
-    Ok(if report.problems.is_empty() { Exit::Done } else { Exit::Damaged })
+    // What heals with the next command is told and is no damage.
+    Ok(if damaged { Exit::Damaged } else { Exit::Done })
+}
+
+/// The index, where it can be opened; one that cannot is no evidence and is made again.
+fn open_index(project: &Project, output: &Output) -> Option<SledIndex> {
+    // sled meets some damage with a panic instead of an error.
+    let opened = catch_unwind(AssertUnwindSafe(|| SledIndex::open(&project.index())));
+    match opened {
+        Ok(Ok(index)) => return Some(index),
+        Ok(Err(error)) => output.say(format!("the index was not compared: {error}")),
+        Err(_) => output.say("the index was not compared: it cannot be opened"),
+    }
+    output.say("hint: the next command that needs it builds it anew, or `avow store rebuild`");
+    None
+}
+
+/// The file of a problem, as seen from the project.
+fn shown(project: &Project, problem: &Problem) -> String {
+    problem.file().strip_prefix(project.root()).unwrap_or(problem.file()).display().to_string()
+}
+
+fn summary(report: &check::Report) -> String {
+    format!(
+        "{} ({}), {}, {}, {}: {}",
+        words::count(report.blobs, "blob"),
+        words::bytes(report.bytes),
+        words::count(report.journals, "journal"),
+        words::count(report.attempts, "attempt"),
+        words::count(report.ledgers, "ledger"),
+        if report.problems.is_empty() {
+            "all sound".to_owned()
+        } else {
+            words::count(report.problems.len() as u64, "problem")
+        },
+    )
 }
 
 fn rebuild(args: &args::StoreArg, output: &Output) -> Result<Exit, Failure> {

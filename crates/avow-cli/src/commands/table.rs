@@ -1,6 +1,6 @@
 //! `avow table`: the measurements, joined with their cells.
 
-use avow_audit::Evidence;
+use avow_audit::{Evidence, integrity};
 use avow_audit::measure::table::{Row, Table};
 use avow_audit::measure::{self};
 
@@ -19,7 +19,7 @@ pub fn table(args: &args::Table, output: &Output) -> Result<Exit, Failure> {
     let reading = Reading::open(&spec.project, &planned.plan.experiment)?;
     let evidence =
         Evidence::gather(&planned.plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
-    super::verdict::guard(&spec, &evidence, args.peek, "table", "every measurement")?;
+    super::verdict::guard(&spec, &reading, &evidence, args.peek, ("table", "every measurement"))?;
     let readings = measure::read_all(&evidence, reading.source()).map_err(failure::audit)?;
     let mut table = Table::new(&planned.plan, &readings);
     if let Some(select) = &args.select {
@@ -38,21 +38,24 @@ pub fn table(args: &args::Table, output: &Output) -> Result<Exit, Failure> {
         }
         Form::Csv => {
             let mut bytes = Vec::new();
-            table.write_csv(&mut bytes).map_err(|error| {
-                Failure::new(Exit::Internal, "the table has no CSV form").because(error)
-            })?;
+            table
+                .write_csv(&mut bytes)
+                .map_err(|error| Failure::new(Exit::Internal, "the table has no CSV form").because(error))?;
             output.data(String::from_utf8_lossy(&bytes).trim_end())?;
         }
         Form::Jsonl => {
             for row in &table.rows {
-                let line = serde_json::to_string(row).map_err(|error| {
-                    Failure::new(Exit::Internal, "a row has no JSON form").because(error)
-                })?;
+                let line = serde_json::to_string(row)
+                    .map_err(|error| Failure::new(Exit::Internal, "a row has no JSON form").because(error))?;
                 output.data(line)?;
             }
         }
     }
-    Ok(damage_of(&readings.findings, &readings.problems, output))
+    let mut findings = integrity::check(&evidence, &reading.ledger, &reading.journals);
+    findings.extend(readings.findings);
+    findings.sort();
+    findings.dedup();
+    Ok(damage_of(&findings, &readings.problems, output))
 }
 
 fn selects(select: &str, row: &Row) -> bool {

@@ -1,5 +1,7 @@
 //! `avow verdict`, and the verdicts at the end of a run.
 
+use std::collections::BTreeMap;
+
 use avow_audit::measure::Problem;
 use avow_audit::{Evidence, Finding, Report, Word, audit};
 use avow_engine::record_exposure;
@@ -41,13 +43,11 @@ pub fn verdict(args: &args::Verdict, output: &Output) -> Result<Exit, Failure> {
 
 /// The verdicts at the end of a run.
 pub fn after_run(spec: &Spec, plan: &Plan, peek: bool, json: bool, output: &Output) -> Result<Exit, Failure> {
-    if plan.claims.is_empty() {
-        output.say("the spec makes no claims; `avow table` prints the measurements");
-        return Ok(Exit::Done);
-    }
     let report = report(spec, plan, peek)?;
     let exit = damage(&report, output);
-    if json {
+    if plan.claims.is_empty() && !json {
+        output.say("the spec makes no claims; `avow table` prints the measurements");
+    } else if json {
         output.json(&report)?;
     } else if report.hidden {
         hidden(&report, output)?;
@@ -67,7 +67,8 @@ pub fn report(spec: &Spec, plan: &Plan, peek: bool) -> Result<Report, Failure> {
         return Ok(report);
     }
     record_exposure(&spec.project, &plan.experiment, "verdict", "verdicts").map_err(failure::engine)?;
-    avow_audit::report::peek(plan, reading.source(), &reading.ledger, Some(&reading.journals)).map_err(failure::audit)
+    avow_audit::report::peek(plan, reading.source(), &reading.ledger, Some(&reading.journals))
+        .map_err(failure::audit)
 }
 
 fn hidden(report: &Report, output: &Output) -> Result<(), Failure> {
@@ -88,9 +89,19 @@ pub fn damage(report: &Report, output: &Output) -> Exit {
 
 /// The same for parts of a report.
 pub fn damage_of(findings: &[Finding], problems: &[Problem], output: &Output) -> Exit {
+    /// So many findings of one kind are told one by one.
+    const TOLD: usize = 5;
     let damage: Vec<&Finding> = findings.iter().filter(|f| f.is_damage()).collect();
+    let mut told: BTreeMap<&str, usize> = BTreeMap::new();
     for finding in &damage {
-        output.always(format!("{} {}", output.coloured("damaged:", 31), words::finding::words(finding)));
+        let count = told.entry(finding.word()).or_default();
+        *count += 1;
+        if *count <= TOLD {
+            output.always(format!("{} {}", output.coloured("damaged:", 31), words::finding::words(finding)));
+        }
+    }
+    for (word, count) in told.iter().filter(|(_, count)| **count > TOLD) {
+        output.always(format!("{} … and {} more of `{word}`", output.coloured("damaged:", 31), count - TOLD));
     }
     for problem in problems {
         output.always(format!("{} {}", output.coloured("unreadable:", 33), words::finding::problem(problem)));
@@ -98,19 +109,35 @@ pub fn damage_of(findings: &[Finding], problems: &[Problem], output: &Output) ->
     if damage.is_empty() {
         return Exit::Done;
     }
-    output.say("hint: `avow store check` names every damaged file; `avow run` makes again what can be made");
+    let hint = match damage[0] {
+        Finding::DamagedBlob { .. } | Finding::MissingBlob { .. } => {
+            "`avow run` makes again what can be made; `avow store check` names every damaged file"
+        }
+        Finding::LedgerLine { .. } | Finding::MissingHead { .. } | Finding::BadRegistration { .. } => {
+            "restore the ledger from version control; what was recorded after it is then found again"
+        }
+        Finding::JournalLine { .. } | Finding::Unjournalled { .. } | Finding::JournalCut { .. } => {
+            "restore the journal from a copy; without one, `avow store rebuild` goes on with what is intact"
+        }
+        _ => "`avow store check` names every damaged file",
+    };
+    output.say(format!("{} {hint}", output.coloured("hint:", 36)));
     Exit::Damaged
 }
 
-/// Refuses to show values of a registered plan that is not complete; with `--peek` records that they were seen.
-pub fn guard(spec: &Spec, evidence: &Evidence<'_>, peek: bool, by: &str, what: &str) -> Result<(), Failure> {
-    if !evidence.hidden() {
-        return Ok(());
-    }
+/// Refuses to show values while a registered plan is not complete; with `--peek` records that they were seen.
+pub fn guard(
+    spec: &Spec,
+    reading: &Reading,
+    evidence: &Evidence<'_>,
+    peek: bool,
+    (by, what): (&str, &str),
+) -> Result<(), Failure> {
+    let hidden = avow_audit::report::hidden(evidence, reading.source(), &reading.ledger);
+    let Some(done) = hidden.map_err(failure::audit)? else { return Ok(()) };
     if peek {
         return record_exposure(&spec.project, &evidence.plan.experiment, by, what).map_err(failure::engine);
     }
-    let done = evidence.completeness();
     Err(Failure::new(
         Exit::Undecided,
         format!(

@@ -7,8 +7,8 @@ use avow_audit::planned::Change;
 pub fn words(deviation: &Deviation) -> String {
     let when = match deviation.when {
         When::BeforeRegistration => ", before registration",
-        When::BeforeFirstAttempt => ", before the first attempt",
-        When::After => ", after the first attempt",
+        When::BeforeFirstAttempt => ", before the first attempt under it",
+        When::After => ", after the first attempt under it",
         When::Unregistered => "",
     };
     format!("{}{when}: {}", deviation.class.word(), what(deviation))

@@ -19,14 +19,20 @@ pub fn words(finding: &Finding) -> String {
             self::fault(fault)
         ),
         Finding::Unjournalled { attempt } => format!("attempt {} stands in no journal", attempt.short()),
-        Finding::JournalLine { run, line, reason } => format!("the journal of run {run}, line {line}: {reason}"),
+        Finding::JournalLine { run, line, reason } => {
+            format!("the journal of run {run}, line {line}: {reason}")
+        }
         Finding::JournalTorn { run, bytes } => {
             format!("the journal of run {run} ends in {bytes} bytes of a write that was cut off")
         }
         Finding::MissingJournal { run } => format!("the ledger knows a run {run} whose journal is gone"),
-        Finding::JournalCut { run, .. } => format!("the journal of run {run} lacks lines that the ledger saw"),
+        Finding::JournalCut { run, .. } => {
+            format!("the journal of run {run} lacks lines that the ledger saw")
+        }
         Finding::LedgerLine { line, reason } => format!("the ledger, line {line}: {reason}"),
-        Finding::LedgerTorn { bytes } => format!("the ledger ends in {bytes} bytes of a write that was cut off"),
+        Finding::LedgerTorn { bytes } => {
+            format!("the ledger ends in {bytes} bytes of a write that was cut off")
+        }
         Finding::MissingHead { head, cited_by } => {
             format!("the ledger lacks the line {}, which {cited_by} cites", head.short())
         }

@@ -55,7 +55,8 @@ fn block(name: &str, members: &[&Verdict]) -> Vec<Vec<String>> {
     let words: Vec<String> = members.iter().map(|verdict| spelled(verdict)).collect();
     let count = |word: &String| words.iter().filter(|w| *w == word).count();
     let most = words.iter().max_by_key(|word| count(word)).cloned().unwrap_or_default();
-    let common: Vec<&&Verdict> = members.iter().zip(&words).filter(|(_, w)| **w == most).map(|(m, _)| m).collect();
+    let common: Vec<&&Verdict> =
+        members.iter().zip(&words).filter(|(_, w)| **w == most).map(|(m, _)| m).collect();
     let mut rows = vec![summary(name, &most, &common, members.len())];
     rows.extend(members.iter().zip(&words).filter(|(_, w)| **w != most).map(|(m, _)| row(m)));
     rows
@@ -101,7 +102,12 @@ fn row(verdict: &Verdict) -> Vec<String> {
         spelled(verdict),
         format!("{}{}", verdict.claim, at(&verdict.member)),
         figures(verdict),
-        verdict.q_corrected.map(|q| format!("q {}", number(q))).unwrap_or_default(),
+        // A void member counts in its family with q = 1, which says nothing to a reader.
+        verdict
+            .q_corrected
+            .filter(|_| verdict.word != Some(Word::Void))
+            .map(|q| format!("q {}", number(q)))
+            .unwrap_or_default(),
         format!("n {}/{}", verdict.units.used, verdict.units.planned),
         why(verdict),
     ]
@@ -173,7 +179,9 @@ fn culprit_words(culprit: &Culprit) -> String {
         (Some(found), Some(expected), Some(margin)) => {
             format!("{place}{} against {} ± {}", number(found), number(expected), number(margin))
         }
-        (Some(found), Some(expected), None) => format!("{place}{} against {}", number(found), number(expected)),
+        (Some(found), Some(expected), None) => {
+            format!("{place}{} against {}", number(found), number(expected))
+        }
         (Some(found), None, _) => format!("{place}{}", number(found)),
         _ => format!("{place}differs"),
     }
@@ -243,7 +251,9 @@ fn standing(report: &Report) -> String {
             "Exploratory: the plan is not the one registered as {}; see the deviations.\n",
             registration.leaf.short()
         ),
-        (_, None) => "Exploratory: nothing was registered before. `avow register` freezes a plan.\n".to_owned(),
+        (_, None) => {
+            "Exploratory: nothing was registered before. `avow register` freezes a plan.\n".to_owned()
+        }
     };
     for (index, one) in report.deviations.iter().enumerate() {
         out.push_str(&format!("  deviation {}: {}\n", index + 1, deviation::words(one)));
@@ -308,7 +318,9 @@ fn one(verdict: &Verdict, report: &Report) -> String {
     rows.extend(verdict.parts.iter().map(|part| ("part", piece(part))));
     let indices = verdict.deviations.iter();
     rows.extend(indices.filter_map(|i| Some(("deviation", deviation::words(report.deviations.get(*i)?)))));
-    rows.push(("evidence", evidence(verdict)));
+    if !verdict.evidence.is_empty() {
+        rows.push(("evidence", evidence(verdict)));
+    }
     rows.into_iter().map(|(name, text)| format!("  {name:<12} {text}\n")).collect::<String>() + "\n"
 }
 
@@ -320,6 +332,9 @@ fn family(verdict: &Verdict) -> String {
         Correction::None => "not corrected",
     };
     let step = family.step_level.map(|l| format!(", step {} at level {}", family.step, number(l)));
+    if family.members == 0 {
+        return format!("{} (outside: no inference)", family.name);
+    }
     let members = if family.members == 1 { "member" } else { "members" };
     format!("{} ({correction}, {} {members}{})", family.name, family.members, step.unwrap_or_default())
 }
@@ -369,5 +384,8 @@ fn at(pairs: &[(String, Value)]) -> String {
 /// With a capital letter.
 pub fn capital(word: &str) -> String {
     let mut letters = word.chars();
-    letters.next().map(|first| first.to_uppercase().collect::<String>() + letters.as_str()).unwrap_or_default()
+    letters
+        .next()
+        .map(|first| first.to_uppercase().collect::<String>() + letters.as_str())
+        .unwrap_or_default()
 }

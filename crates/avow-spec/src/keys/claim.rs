@@ -45,7 +45,11 @@ static MISSING: Table = Table {
     about: "What missing and non-finite units do. Without it any of them voids the claim.",
     keys: &[
         must("drop", Shape::Dimension, "the replicate: its missing units are dropped and counted"),
-        must("void_above", Shape::Share, "the share of planned units, strictly above which the claim is void"),
+        must(
+            "void_above",
+            Shape::Share,
+            "the share of planned units, strictly above which the claim is void",
+        ),
     ],
     with: &[],
 };
@@ -61,13 +65,38 @@ pub(crate) static PART: Table = Table {
 };
 
 static PART_KEYS: &[Key] = &[
-    key("select", Shape::Selector, "", "`stage.name`: a measurement, or for `exact` an output; a bare name where one stage writes it"),
-    key("where", FILTER_KEY, "everything", "only records with these values of an axis, attribute or record key"),
+    key(
+        "select",
+        Shape::Selector,
+        "",
+        "`stage.name`: a measurement, or for `exact` an output; a bare name where one stage writes it",
+    ),
+    key(
+        "where",
+        FILTER_KEY,
+        "everything",
+        "only records with these values of an axis, attribute or record key",
+    ),
     key("compare", ARMS_KEY, "", "a contrast, first minus second: `{wd: [0.1, 0]}`"),
-    key("reduce", REDUCE_KEY, "", "dimensions folded away: `{layer: mean}`; a list where their order matters"),
+    key(
+        "reduce",
+        REDUCE_KEY,
+        "",
+        "dimensions folded away: `{layer: mean}`; a list where their order matters",
+    ),
     key("per", DIMENSIONS_KEY, "", "dimensions whose every value makes a member of its own"),
-    key("replicate", Shape::Dimension, "the axis `seed`, if the stage depends on it", "the dimension whose values are the units"),
-    key("missing", Shape::Map(&MISSING), "any missing unit voids the claim", "what missing and non-finite units do"),
+    key(
+        "replicate",
+        Shape::Dimension,
+        "the axis `seed`, if the stage depends on it",
+        "the dimension whose values are the units",
+    ),
+    key(
+        "missing",
+        Shape::Map(&MISSING),
+        "any missing unit voids the claim",
+        "what missing and non-finite units do",
+    ),
     key("judge", Shape::Word(JUDGE), "interval", "what decides"),
     key("rule", Shape::Tagged(RULES), "", "what supports or refutes the claim"),
     key("all", ALL_KEY, "", "parts that must all hold; needs no correction to be Supported"),
@@ -81,10 +110,8 @@ static PART_KEYS: &[Key] = &[
 const FILTER_KEY: Shape =
     Shape::Named(Names::Dimension, &Shape::Either(&[Shape::Scalar, Shape::List(&Shape::Scalar)]));
 const ARMS_KEY: Shape = Shape::Named(Names::Dimension, &Shape::Items(&Shape::Scalar, 2, 2));
-const REDUCE_KEY: Shape = Shape::Either(&[
-    Shape::Named(Names::Dimension, &Shape::Word(REDUCTIONS)),
-    Shape::List(&REDUCTION),
-]);
+const REDUCE_KEY: Shape =
+    Shape::Either(&[Shape::Named(Names::Dimension, &Shape::Word(REDUCTIONS)), Shape::List(&REDUCTION)]);
 const DIMENSIONS_KEY: Shape = Shape::Either(&[Shape::Dimension, Shape::List(&Shape::Dimension)]);
 /// A part may hold parts, so the table is named by a function.
 const ALL_KEY: Shape = Shape::Either(&[Shape::Again(part), Shape::Items(&Shape::Again(part), 1, 1_000)]);

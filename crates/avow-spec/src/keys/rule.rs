@@ -3,10 +3,8 @@
 use super::{Form, Key, Shape, Table, Word};
 use super::{form, form_later, key, later, must, word, word_later};
 
-static SIDES: &[Word] = &[
-    word("two", "q is twice the smaller one-sided p"),
-    word("one", "q is the smaller one-sided p"),
-];
+static SIDES: &[Word] =
+    &[word("two", "q is twice the smaller one-sided p"), word("one", "q is the smaller one-sided p")];
 
 static METHODS: &[Word] = &[
     word("auto", "resolved before registration from the planned number of units and the family"),
@@ -48,7 +46,8 @@ static TREND_OF: &[Word] = &[
     word("pooled", "the correlation over all cells"),
     word_later("means", "every adjacent step"),
 ];
-static SCALES: &[Word] = &[word("linear", "values as they are"), word("log-log", "natural logarithms of both")];
+static SCALES: &[Word] =
+    &[word("linear", "values as they are"), word("log-log", "natural logarithms of both")];
 
 static REFUTE: Table = Table {
     name: "refute",
@@ -149,7 +148,12 @@ static TREND: Table = Table {
         KIND,
         ALONG,
         key("statistic", Shape::Word(RANKS), "spearman", "the rank correlation"),
-        key("of", Shape::Word(TREND_OF), "unit for bound 0, else pooled", "what the correlation is a property of"),
+        key(
+            "of",
+            Shape::Word(TREND_OF),
+            "unit for bound 0, else pooled",
+            "what the correlation is a property of",
+        ),
     ],
     with: &[&BOUNDS, &INFERENCE],
 };

@@ -39,7 +39,8 @@ static ENVIRONMENT: Table = Table {
     with: &[],
 };
 
-static PURPOSE: &[Word] = &[word("scoring", "a train stage scores itself on a holdout; shown as asserted, not proved")];
+static PURPOSE: &[Word] =
+    &[word("scoring", "a train stage scores itself on a holdout; shown as asserted, not proved")];
 
 /// Keys that every form of an input may have later.
 static INPUT_LATER: Table = Table {
@@ -59,8 +60,18 @@ static INPUT_FROM: Table = Table {
     about: "An output of another stage, or a path.",
     keys: &[
         must("from", Shape::Text, "`stage.output`; a name whose first segment is no stage is a path"),
-        key("at", AT_OR_PATH, "the reader's own point", "axes of the producer fixed to one value: `{split: all}`; for a path: where to mount it"),
-        key("gather", GATHER_KEY, "none", "an axis, or several, gathered into one folder with an `index.json`"),
+        key(
+            "at",
+            AT_OR_PATH,
+            "the reader's own point",
+            "axes of the producer fixed to one value: `{split: all}`; for a path: where to mount it",
+        ),
+        key(
+            "gather",
+            GATHER_KEY,
+            "none",
+            "an axis, or several, gathered into one folder with an `index.json`",
+        ),
         key("for", Shape::Word(PURPOSE), "", "why a train stage may read a holdout"),
     ],
     with: &[&INPUT_LATER],
@@ -89,7 +100,8 @@ static INPUT_URL: Table = Table {
     with: &[&INPUT_LATER],
 };
 
-static INPUT_FORMS: &[Form] = &[form("from", &INPUT_FROM), form("path", &INPUT_PATH), form("url", &INPUT_URL)];
+static INPUT_FORMS: &[Form] =
+    &[form("from", &INPUT_FROM), form("path", &INPUT_PATH), form("url", &INPUT_URL)];
 static NO_OTHER: Shape = Shape::Text;
 static INPUT: Shape = Shape::Either(&[Shape::Text, Shape::Forms(INPUT_FORMS, &NO_OTHER)]);
 
@@ -116,7 +128,12 @@ static MEASUREMENT_TABLE: Table = Table {
     keys: &[
         must("file", Shape::Path, "relative to the working folder"),
         key("values", VALUES, "all there are", "the names that are read"),
-        key("keys", Shape::List(&Shape::Name), "every other field of a line", "the record keys that each value carries"),
+        key(
+            "keys",
+            Shape::List(&Shape::Name),
+            "every other field of a line",
+            "the record keys that each value carries",
+        ),
         key("name", Shape::Name, "the file's name without its suffix", "the output's name, in the list form"),
     ],
     with: &[],
@@ -157,23 +174,68 @@ pub(crate) static STAGE: Table = Table {
 
 static STAGE_KEYS: &[Key] = &[
     key("description", Shape::Text, "", "for people; in no digest"),
-    key("kind", Shape::Word(KINDS), "a plain step; an operation's own kind", "a promise that the checker enforces"),
+    key(
+        "kind",
+        Shape::Word(KINDS),
+        "a plain step; an operation's own kind",
+        "a promise that the checker enforces",
+    ),
     key("run", RUN, "", "a command: a text for `sh -eu -c`, or a list that is started as it is"),
     key("uses", Shape::Text, "", "a built-in operation, e.g. `representation/similarity`"),
-    key("with", Shape::Named(Names::Parameter, &Shape::Value), "the operation's defaults", "parameters of the operation"),
-    key("code", Shape::List(&Shape::Path), "the files the command names and the project modules they import", "exactly these files and folders"),
-    key("environment", ENVIRONMENT_KEY, "the lock file beside the spec, for Python", "the lock file of its environment, or `none`"),
-    key("env", Shape::Named(Names::Environment, &Shape::Printable), "none", "environment variables; nothing else of the caller's environment gets in"),
-    key("inputs", Shape::Named(Names::Thing, &INPUT), "none", "what it reads: `stage.output`, a path, or a mapping"),
+    key(
+        "with",
+        Shape::Named(Names::Parameter, &Shape::Value),
+        "the operation's defaults",
+        "parameters of the operation",
+    ),
+    key(
+        "code",
+        Shape::List(&Shape::Path),
+        "the files the command names and the project modules they import",
+        "exactly these files and folders",
+    ),
+    key(
+        "environment",
+        ENVIRONMENT_KEY,
+        "the lock file beside the spec, for Python",
+        "the lock file of its environment, or `none`",
+    ),
+    key(
+        "env",
+        Shape::Named(Names::Environment, &Shape::Printable),
+        "none",
+        "environment variables; nothing else of the caller's environment gets in",
+    ),
+    key(
+        "inputs",
+        Shape::Named(Names::Thing, &INPUT),
+        "none",
+        "what it reads: `stage.output`, a path, or a mapping",
+    ),
     key("outputs", Shape::Named(Names::Thing, &OUTPUT), "those of the operation", "what it writes"),
-    key("measurements", MEASUREMENTS, "those of the operation", "measurement files it writes; they need no entry under `outputs`"),
-    key("repeat", Shape::Int(1, 100_000), "once", "how often each member is carried out; adds the axis `repeat`"),
+    key(
+        "measurements",
+        MEASUREMENTS,
+        "those of the operation",
+        "measurement files it writes; they need no entry under `outputs`",
+    ),
+    key(
+        "repeat",
+        Shape::Int(1, 100_000),
+        "once",
+        "how often each member is carried out; adds the axis `repeat`",
+    ),
     key("reuse", Shape::Word(REUSE), "always", "when an earlier attempt may stand for a member"),
     key("determinism", DETERMINISM_KEY, "bytes", "what a second execution is promised to give"),
     key("hardware", Shape::Text, "none", "a hardware class that the result depends on; enters the digest"),
     key("resources", Shape::Map(&RESOURCES), "one CPU", "what it gets; in no digest"),
     key("timeout", Shape::Duration, "none", "wall time after which it is stopped, e.g. `30m`; in no digest"),
-    key("retries", Shape::Int(0, 100), "0", "how often a failure is tried again within one run; in no digest"),
+    key(
+        "retries",
+        Shape::Int(0, 100),
+        "0",
+        "how often a failure is tried again within one run; in no digest",
+    ),
     later("checkpoint", "a folder kept between attempts of one action"),
     later("secrets", "secrets by name, never stored (`capture` only)"),
     later("requires", "claims that must be Supported before it runs"),

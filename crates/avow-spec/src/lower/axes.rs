@@ -1,8 +1,9 @@
 //! Parameters and axes.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
+use std::rc::Rc;
 
 use avow_model::axis::{Axis, NamedPoint, Points};
 use avow_model::expression::Expression;
@@ -33,8 +34,10 @@ pub(super) struct Known {
     /// For a derived axis: the real axes it depends on; for a real one: itself.
     pub(super) real: BTreeSet<String>,
     /// How many values one evaluation reads; derived axes may build on derived axes.
-    cost: u64,
+    pub(super) cost: u64,
     values: OnceCell<HashMap<String, u64>>,
+    attributes: Vec<String>,
+    distinct: RefCell<HashMap<String, Rc<Distinct>>>,
 }
 
 impl Axes {
@@ -68,41 +71,70 @@ impl Known {
         match attribute {
             None if self.axis.is_derived() => Some(value.clone()),
             None => self.own(value),
-            Some(name) => {
-                let known = self.attribute_values(name);
-                known.into_iter().map(|(v, _)| v).find(|v| key(v) == key(value))
-            }
+            Some(name) => self.attribute(name).get(value).map(|(own, _)| own.clone()),
         }
     }
 
-    /// The attributes of its values (that all have the same is checked elsewhere); role streams where the
-    /// values are integers.
-    pub(super) fn attributes(&self) -> Vec<&str> {
-        match &self.axis.points {
-            Points::Named(points) => {
-                let all: BTreeSet<&str> =
-                    points.iter().flat_map(|p| p.attributes.keys().map(String::as_str)).collect();
-                all.into_iter().collect()
-            }
-            Points::Derived(_) => Vec::new(),
-            _ if self.axis.value(0).is_some_and(|v| v.as_i64().is_some()) => seed::ROLES.to_vec(),
-            _ => Vec::new(),
-        }
+    /// The names of its attributes: those of a mapping axis, or role streams where the values are integers.
+    pub(super) fn attributes(&self) -> impl Iterator<Item = &str> + Clone {
+        self.attributes.iter().map(String::as_str)
     }
 
-    /// The distinct values of an attribute with how many points have each.
-    pub(super) fn attribute_values(&self, attribute: &str) -> Vec<(Value, u64)> {
-        let mut found: Vec<(Value, u64)> = Vec::new();
-        let mut at: HashMap<String, usize> = HashMap::new();
+    /// Whether it has an attribute.
+    pub(super) fn has_attribute(&self, name: &str) -> bool {
+        self.attributes.iter().any(|attribute| attribute == name)
+    }
+
+    /// The distinct values of an attribute, worked out once.
+    pub(super) fn attribute(&self, name: &str) -> Rc<Distinct> {
+        if let Some(found) = self.distinct.borrow().get(name) {
+            return found.clone();
+        }
+        let mut found = Distinct::default();
         for index in 0..self.len() {
-            let Some(value) = self.axis.attribute(index, attribute) else { continue };
-            let slot = *at.entry(key(&value)).or_insert_with(|| {
-                found.push((value, 0));
-                found.len() - 1
-            });
-            found[slot].1 += 1;
+            if let Some(value) = self.axis.attribute(index, name) {
+                found.add(value);
+            }
         }
+        let found = Rc::new(found);
+        self.distinct.borrow_mut().insert(name.to_owned(), found.clone());
         found
+    }
+}
+
+/// The distinct values of an attribute in order of appearance, with how many points have each.
+#[derive(Default)]
+pub(super) struct Distinct {
+    pub(super) values: Vec<(Value, u64)>,
+    index: HashMap<String, usize>,
+}
+
+impl Distinct {
+    fn add(&mut self, value: Value) {
+        let slot = *self.index.entry(key(&value)).or_insert(self.values.len());
+        match self.values.get_mut(slot) {
+            Some((_, count)) => *count += 1,
+            None => self.values.push((value, 1)),
+        }
+    }
+
+    /// A value as the axis has it, with how many points have it.
+    pub(super) fn get(&self, value: &Value) -> Option<&(Value, u64)> {
+        self.values.get(*self.index.get(&key(value))?)
+    }
+}
+
+fn attribute_names(axis: &Axis) -> Vec<String> {
+    match &axis.points {
+        Points::Named(points) => {
+            let all: BTreeSet<&String> = points.iter().flat_map(|p| p.attributes.keys()).collect();
+            all.into_iter().cloned().collect()
+        }
+        Points::Derived(_) => Vec::new(),
+        _ if axis.value(0).is_some_and(|v| v.as_i64().is_some()) => {
+            seed::ROLES.iter().map(|role| (*role).to_owned()).collect()
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -175,7 +207,15 @@ pub(super) fn read(cx: &Cx<'_>) -> Axes {
             let axis = Axis { name: entry.key.clone(), points };
             let real = if axis.is_derived() { BTreeSet::new() } else { BTreeSet::from([axis.name.clone()]) };
             axes.broken.remove(&entry.key);
-            axes.list.push(Known { axis, at: entry.at.clone(), real, cost: 1, values: OnceCell::new() });
+            axes.list.push(Known {
+                attributes: attribute_names(&axis),
+                axis,
+                at: entry.at.clone(),
+                real,
+                cost: 1,
+                values: OnceCell::new(),
+                distinct: RefCell::default(),
+            });
         }
     }
     axes.list.sort_by(|a, b| a.axis.name.cmp(&b.axis.name));
@@ -200,6 +240,14 @@ fn span_fits(cx: &Cx<'_>, axes: &Axes) {
 
 fn points(cx: &Cx<'_>, entry: &Entry) -> Option<Points> {
     let node = &entry.value;
+    let count = node.items().map_or(node.entries().len(), <[_]>::len);
+    if count > limits::LISTED {
+        let message = format!("{count} values are more than the {} an axis may list", limits::LISTED);
+        cx.push(
+            Diagnostic::error("too-large", entry.at.clone(), message).hint("use `range`, `log` or `seeds`"),
+        );
+        return None;
+    }
     if node.items().is_some() {
         return listed(cx, entry);
     }
@@ -211,7 +259,10 @@ fn points(cx: &Cx<'_>, entry: &Entry) -> Option<Points> {
     }
     if let Some(seeds) = node.get("seeds") {
         let count = u64::try_from(seeds.integer()?).ok().filter(|n| (1..=100_000).contains(n))?;
-        return Some(Points::Seeds { count, salt: node.get("salt").and_then(|s| s.text()).map(str::to_owned) });
+        return Some(Points::Seeds {
+            count,
+            salt: node.get("salt").and_then(|s| s.text()).map(str::to_owned),
+        });
     }
     if let Some(derived) = node.get("derived") {
         return reference::formula(cx, derived).map(Points::Derived);
@@ -243,7 +294,11 @@ fn listed(cx: &Cx<'_>, entry: &Entry) -> Option<Points> {
         values.push(value);
     }
     if values.is_empty() {
-        cx.push(Diagnostic::error("axis-value", entry.at.clone(), format!("the axis `{}` has no value", entry.key)));
+        cx.push(Diagnostic::error(
+            "axis-value",
+            entry.at.clone(),
+            format!("the axis `{}` has no value", entry.key),
+        ));
         return None;
     }
     mixed_kinds(cx, entry, &values);
@@ -267,7 +322,8 @@ fn mixed_kinds(cx: &Cx<'_>, entry: &Entry, values: &[Value]) {
 
 fn ranged(cx: &Cx<'_>, node: &Node) -> Option<Points> {
     let items = node.items()?;
-    let mut values: Vec<Value> = items.iter().map(|n| n.value().filter(|v| v.as_f64().is_some())).collect::<Option<_>>()?;
+    let mut values: Vec<Value> =
+        items.iter().map(|n| n.value().filter(|v| v.as_f64().is_some())).collect::<Option<_>>()?;
     let (2 | 3) = values.len() else { return None };
     if values.len() == 2 {
         values.push(Value::Int(1));
@@ -319,7 +375,11 @@ fn named(cx: &Cx<'_>, entry: &Entry) -> Option<Points> {
         points.push(NamedPoint { name: point.key.clone(), attributes });
     }
     let Some(first) = points.first() else {
-        cx.push(Diagnostic::error("axis-value", entry.at.clone(), format!("the axis `{}` has no value", entry.key)));
+        cx.push(Diagnostic::error(
+            "axis-value",
+            entry.at.clone(),
+            format!("the axis `{}` has no value", entry.key),
+        ));
         return None;
     };
     let wanted: Vec<&String> = first.attributes.keys().collect();
@@ -364,12 +424,16 @@ fn resolve(cx: &Cx<'_>, axes: &mut Axes, mut open: Vec<(String, Expression, Rang
             .partition(|(_, formula, _)| axis_names(formula).iter().any(|axis| waiting.contains(axis)));
         for (name, formula, at) in &ready {
             let names = axis_names(formula);
-            let cost = names.iter().filter_map(|axis| axes.get(axis)).fold(1, |sum: u64, k| sum.saturating_add(k.cost));
+            let cost = names
+                .iter()
+                .filter_map(|axis| axes.get(axis))
+                .fold(1, |sum: u64, k| sum.saturating_add(k.cost));
             if cost > limits::DERIVED {
                 let message = format!("the derived axis `{name}` stands for too many others");
                 cx.push(Diagnostic::error("too-large", at.clone(), message));
             }
-            let real = names.iter().filter_map(|axis| axes.get(axis)).flat_map(|k| k.real.iter().cloned()).collect();
+            let real =
+                names.iter().filter_map(|axis| axes.get(axis)).flat_map(|k| k.real.iter().cloned()).collect();
             if let Some(known) = axes.list.iter_mut().find(|known| known.axis.name == *name) {
                 known.real = real;
                 known.cost = cost;

@@ -4,20 +4,21 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use avow_model::claim::{
-    Claim, Compare, Correction, Judge, Method, Missing, Part, Reduce, Reduction, Rule, Selected, Statistic, Test,
-    Tier,
+    Claim, Compare, Correction, Judge, Missing, Part, Reduce, Reduction, Selected, Tier,
 };
 use avow_model::expression::Expression;
 use avow_model::value::Value;
 
-use super::axes::Axes;
+use super::axes::{Axes, Known};
+use super::exclude::{self, Grid};
+use super::family::{self, Resolver};
 use super::rule::{self, Arms, Choice, Context};
 use super::scope::Stages;
 use super::selection::{self, Chosen, Dimension};
 use super::{Cx, limits};
 use crate::diagnostic::{Diagnostic, did_you_mean, listed};
 use crate::keys::Names;
-use crate::reach::{self, Level, Question, Reach};
+use crate::reach::Reach;
 use crate::tree::{Entry, Node};
 use crate::units;
 
@@ -30,39 +31,35 @@ pub(super) struct Claims {
 }
 
 /// A part whose method may still depend on the family.
-struct PartDraft {
-    part: Part,
-    choice: Choice,
-    n: Option<u64>,
-    arms: Arms,
+pub(super) struct PartDraft {
+    pub(super) part: Part,
+    pub(super) choice: Choice,
+    /// Planned units, or points; `None` where they are not known.
+    pub(super) n: Option<u64>,
+    pub(super) arms: Arms,
     /// How many family members it makes; at least one.
-    members: u64,
+    pub(super) members: u64,
     /// Where its rule stands.
-    at: Range<usize>,
+    pub(super) at: Range<usize>,
 }
 
-enum TestDraft {
+/// A test whose methods are still open.
+pub(super) enum TestDraft {
     One(Box<PartDraft>),
     All(Vec<TestDraft>),
     Unmeasured,
 }
 
-struct ClaimDraft<'e> {
-    entry: &'e Entry,
-    tier: Tier,
-    family: String,
-    test: TestDraft,
-}
-
-/// A family's settings.
-#[derive(Clone)]
-struct Family {
-    level: Level,
-    correct: Correction,
+/// A claim whose methods are still open.
+pub(super) struct ClaimDraft<'e> {
+    pub(super) entry: &'e Entry,
+    pub(super) tier: Tier,
+    pub(super) family: String,
+    pub(super) test: TestDraft,
 }
 
 /// Reads all claims.
-pub(super) fn read(cx: &Cx<'_>, axes: &Axes, stages: &Stages<'_, '_>, _exclude: &[Expression]) -> Claims {
+pub(super) fn read(cx: &Cx<'_>, axes: &Axes, stages: &Stages<'_, '_>, exclude: &[Expression]) -> Claims {
     let entries = cx.spec.root().get("claims").map(|n| n.entries()).unwrap_or_default();
     if entries.len() > limits::CLAIMS {
         let message = format!("more than {} claims", limits::CLAIMS);
@@ -72,18 +69,23 @@ pub(super) fn read(cx: &Cx<'_>, axes: &Axes, stages: &Stages<'_, '_>, _exclude: 
     let mut entries: Vec<&Entry> = entries.iter().take(limits::CLAIMS).filter(named).collect();
     entries.sort_by(|a, b| a.key.cmp(&b.key));
     let mut selected = HashSet::new();
-    let reader = Reader { cx, axes, stages };
+    let reader = Reader { cx, axes, stages, exclude, budget: std::cell::Cell::new(limits::EVALUATIONS) };
     let drafts: Vec<ClaimDraft<'_>> =
         entries.iter().map(|entry| reader.claim(entry, &mut selected)).collect();
     requires(cx, &entries);
-    let families = families(cx, &drafts);
-    let members = members(&drafts);
+    let families = family::families(cx, &drafts);
+    let members = family::members(&drafts);
     let mut found = Claims { claims: Vec::new(), reach: Vec::new(), selected };
     for draft in drafts {
-        let family = families.get(&draft.family).cloned().unwrap_or_else(|| settings(cx, None));
+        let family = families.get(&draft.family).cloned().unwrap_or_else(|| family::settings(cx, None));
         let count = members.get(&draft.family).copied().unwrap_or(1).max(1);
         let decided = matches!(draft.tier, Tier::Primary | Tier::Secondary);
-        let resolver = Resolver { cx, claim: &draft.entry.key, family: &family, members: if decided { count } else { 1 } };
+        let resolver = Resolver {
+            cx,
+            claim: &draft.entry.key,
+            family: &family,
+            members: if decided { count } else { 1 },
+        };
         let test = resolver.test(draft.test, &mut found.reach);
         found.claims.push(Claim {
             name: draft.entry.key.clone(),
@@ -91,7 +93,7 @@ pub(super) fn read(cx: &Cx<'_>, axes: &Axes, stages: &Stages<'_, '_>, _exclude: 
             tier: draft.tier,
             family: draft.family,
             correct: if decided { family.correct } else { Correction::None },
-            alpha: family.level.spelled(),
+            alpha: family.alpha.clone(),
             requires: required(&draft.entry.value),
             means: means(&draft.entry.value),
             silent_on: text(&draft.entry.value, "silent_on"),
@@ -112,7 +114,8 @@ fn means(node: &Node) -> BTreeMap<String, String> {
 
 fn required(node: &Node) -> Vec<String> {
     let Some(node) = node.get("requires") else { return Vec::new() };
-    let mut names: Vec<String> = node.one_or_more().iter().filter_map(|n| n.text().map(str::to_owned)).collect();
+    let mut names: Vec<String> =
+        node.one_or_more().iter().filter_map(|n| n.text().map(str::to_owned)).collect();
     names.sort();
     names.dedup();
     names
@@ -155,7 +158,8 @@ fn requires(cx: &Cx<'_>, entries: &[&Entry]) {
     let mut path = vec![start];
     while let Some(next) = path.last().and_then(|i| edges[*i].iter().find(|j| open[**j] > 0)) {
         if let Some(at) = path.iter().position(|i| i == next) {
-            let names: Vec<String> = path[at..].iter().chain([next]).map(|i| format!("`{}`", entries[*i].key)).collect();
+            let names: Vec<String> =
+                path[at..].iter().chain([next]).map(|i| format!("`{}`", entries[*i].key)).collect();
             let message = format!("these claims require each other: {}", names.join(" → "));
             cx.push(Diagnostic::error("cycle", entries[*next].at.clone(), message));
             return;
@@ -173,87 +177,13 @@ fn tier(node: &Node) -> Tier {
     }
 }
 
-/// The settings of a family: its own, then those of `analysis`, then the defaults.
-fn settings(cx: &Cx<'_>, own: Option<&Node>) -> Family {
-    let analysis = cx.spec.root().get("analysis");
-    let find = |key: &str| own.and_then(|n| n.get(key)).or_else(|| analysis.and_then(|n| n.get(key)));
-    let level = find("alpha").and_then(|node| {
-        let level = Level::parse(&node.scalar()?.text)?;
-        let number = level.number();
-        if number <= 0.0 || number >= 0.5 {
-            let message = format!("the level {} is not above 0 and below 0.5", level.spelled());
-            cx.push(Diagnostic::error("level", node.span.clone(), message));
-            return None;
-        }
-        Some(level)
-    });
-    let correct = match find("correct").and_then(|n| n.text()) {
-        Some("bonferroni") => Correction::Bonferroni,
-        Some("none") => Correction::None,
-        _ => Correction::Holm,
-    };
-    Family { level: level.unwrap_or(Level { digits: 5, places: 2 }), correct }
-}
-
-fn families(cx: &Cx<'_>, drafts: &[ClaimDraft<'_>]) -> BTreeMap<String, Family> {
-    let declared = cx.spec.root().get("families").map(|n| n.entries()).unwrap_or_default();
-    let mut found: BTreeMap<String, Family> = BTreeMap::new();
-    let mut tiers: HashMap<&str, &ClaimDraft<'_>> = HashMap::new();
-    for draft in drafts {
-        let first = tiers.entry(&draft.family).or_insert(draft);
-        if first.tier != draft.tier {
-            let at = draft.entry.value.get("family").map_or(draft.entry.at.clone(), |n| n.span.clone());
-            let message = format!(
-                "the family `{}` has a {} and a {} claim, and families never cross tiers",
-                draft.family,
-                first.tier.word(),
-                draft.tier.word()
-            );
-            let diagnostic = Diagnostic::error("family", at, message);
-            cx.push(diagnostic.label(first.entry.at.clone(), "the other claim"));
-        }
-        let own = declared.iter().find(|e| e.key == draft.family).map(|e| &*e.value);
-        found.entry(draft.family.clone()).or_insert_with(|| settings(cx, own));
-    }
-    for entry in declared.iter().filter(|e| !found.contains_key(&e.key)) {
-        let message = format!("no claim belongs to the family `{}`", entry.key);
-        let near = did_you_mean(&entry.key, found.keys().map(String::as_str));
-        cx.push(Diagnostic::warning("unused", entry.at.clone(), message).maybe_hint(near));
-    }
-    found
-}
-
-/// Inferential members of each family.
-fn members(drafts: &[ClaimDraft<'_>]) -> HashMap<String, u64> {
-    let mut count: HashMap<String, u64> = HashMap::new();
-    for draft in drafts {
-        let own = match &draft.test {
-            TestDraft::One(part) if infers(&part.part) => part.members,
-            TestDraft::All(parts) if parts.iter().any(any_infers) => 1,
-            _ => 0,
-        };
-        let slot = count.entry(draft.family.clone()).or_default();
-        *slot = slot.saturating_add(own);
-    }
-    count
-}
-
-fn any_infers(test: &TestDraft) -> bool {
-    match test {
-        TestDraft::One(part) => infers(&part.part),
-        TestDraft::All(parts) => parts.iter().any(any_infers),
-        TestDraft::Unmeasured => false,
-    }
-}
-
-fn infers(part: &Part) -> bool {
-    part.judge == Judge::Interval && part.rule.inference().is_some_and(|inference| !inference.deterministic)
-}
-
 struct Reader<'r, 'd, 'a> {
     cx: &'r Cx<'a>,
     axes: &'r Axes,
     stages: &'r Stages<'d, 'a>,
+    exclude: &'r [Expression],
+    /// Names that may still be looked up to count the units that exclusions leave.
+    budget: std::cell::Cell<u64>,
 }
 
 impl Reader<'_, '_, '_> {
@@ -288,7 +218,8 @@ impl Reader<'_, '_, '_> {
         if let Some(all) = node.get("all") {
             for entry in OWN.iter().filter_map(|key| node.entry(key)) {
                 let message = format!("`{}` belongs to the parts of the `all`, not beside it", entry.key);
-                self.cx.push(Diagnostic::error("key", entry.at.clone(), message).hint("move it into each part"));
+                self.cx
+                    .push(Diagnostic::error("key", entry.at.clone(), message).hint("move it into each part"));
             }
             let parts = all.one_or_more();
             let read = parts.iter().filter_map(|part| {
@@ -366,7 +297,8 @@ impl Reader<'_, '_, '_> {
     fn claim_dimension(&self, name: &str, at: &Node, used: &mut BTreeSet<String>) {
         if !used.insert(name.to_owned()) {
             let message = format!("`{name}` is used in two ways here");
-            let hint = "a dimension is compared, reduced, split by `per`, run along, or replicated: one of them";
+            let hint =
+                "a dimension is compared, reduced, split by `per`, run along, or replicated: one of them";
             self.cx.push(Diagnostic::error("dimension", at.span.clone(), message).hint(hint));
         }
     }
@@ -430,21 +362,24 @@ impl Reader<'_, '_, '_> {
         let mut members: u64 = 1;
         for item in node.get("per").map(|n| n.one_or_more()).unwrap_or_default() {
             let Some(name) = item.text() else { continue };
-            let Some(dimension) = chosen.dimension(self.cx, self.axes, name, item.span.clone()) else { continue };
+            let Some(dimension) = chosen.dimension(self.cx, self.axes, name, item.span.clone()) else {
+                continue;
+            };
             self.claim_dimension(name, item, used);
             let values = match dimension {
                 Dimension::Axis(known) if known.axis.is_derived() => None,
                 Dimension::Axis(known) => Some(chosen.left(known)),
                 Dimension::Attribute(known, attribute) => {
                     let filtered = chosen.selection.filter.get(name).map(|v| v.len() as u64);
-                    Some(filtered.unwrap_or_else(|| known.attribute_values(&attribute).len() as u64))
+                    Some(filtered.unwrap_or_else(|| known.attribute(&attribute).values.len() as u64))
                 }
                 Dimension::Repeat(count) => Some(count),
                 Dimension::Key => chosen.selection.filter.get(name).map(|values| values.len() as u64),
             };
             if values.is_none() {
                 let message = format!("how many values `{name}` has is not known before the run");
-                let hint = "the family is counted with one; list the values with `where:` to plan with them all";
+                let hint =
+                    "the family is counted with one; list the values with `where:` to plan with them all";
                 self.cx.push(Diagnostic::warning("family", item.span.clone(), message).hint(hint));
             }
             members = members.saturating_mul(values.unwrap_or(1).max(1));
@@ -501,8 +436,10 @@ impl Reader<'_, '_, '_> {
         };
         let axis = self.axes.get(replicate.split('.').next().unwrap_or_default());
         let all = match axis {
-            Some(known) if !replicate.contains('.') => Some(chosen.left(known)),
-            Some(known) => replicate.split_once('.').map(|(_, a)| known.attribute_values(a).len() as u64),
+            Some(known) if !replicate.contains('.') => {
+                Some(self.surviving(chosen, known, compare).unwrap_or_else(|| chosen.left(known)))
+            }
+            Some(known) => replicate.split_once('.').map(|(_, a)| known.attribute(a).values.len() as u64),
             None if replicate == super::axes::REPEAT => chosen.draft.repeat,
             None => chosen.selection.filter.get(replicate).map(|values| values.len() as u64),
         };
@@ -512,11 +449,47 @@ impl Reader<'_, '_, '_> {
         // Units that carry the compared attribute belong to one arm each.
         let own = compare.dimension.strip_prefix(&format!("{replicate}."));
         if let (Some(attribute), Some(known)) = (own, axis) {
-            let counts = known.attribute_values(attribute);
-            let of = |value: &Value| counts.iter().find(|(v, _)| v == value).map_or(0, |(_, n)| *n);
+            let counts = known.attribute(attribute);
+            let of = |value: &Value| counts.get(value).map_or(0, |(_, n)| *n);
             return (Arms::Unpaired, Some(of(&compare.first).min(of(&compare.second))));
         }
         (if welch { Arms::Unpaired } else { Arms::Paired }, all)
+    }
+
+    /// How many values of the replicate axis have a cell (in both arms) that is not excluded. Groups under
+    /// `per` may have fewer each; the audit counts those. `None` where it would cost too much.
+    fn surviving(&self, chosen: &Chosen<'_, '_>, units: &Known, compare: Option<&Compare>) -> Option<u64> {
+        let mut names: BTreeSet<&str> = exclude::mentioned(self.axes, self.exclude);
+        if !names.contains(units.axis.name.as_str()) {
+            return None;
+        }
+        names.extend(compare.map(|c| c.dimension.as_str()).filter(|name| self.axes.get(name).is_some()));
+        let grid = Grid::new(self.cx, self.axes, names);
+        let cost = grid.cells.saturating_mul(exclude::cost(self.axes, self.exclude));
+        self.budget.set(self.budget.get().checked_sub(cost)?);
+        let mut arms: [BTreeSet<u64>; 2] = Default::default();
+        for cell in 0..grid.cells {
+            let point = grid.indices(cell);
+            let selected = point.iter().all(|(known, i)| {
+                let filter = chosen.selection.filter.get(&known.axis.name);
+                filter.is_none_or(|values| known.axis.value(*i).is_some_and(|v| values.contains(&v)))
+            });
+            let unit = point.iter().find(|(known, _)| known.axis.name == units.axis.name).map(|(_, i)| *i)?;
+            if !selected || grid.excluded(cell, self.exclude) != Ok(false) {
+                continue;
+            }
+            let arm =
+                compare.and_then(|c| Some((c, point.iter().find(|(k, _)| k.axis.name == c.dimension)?)));
+            let value = arm.and_then(|(c, (known, i))| Some((c, known.axis.value(*i)?)));
+            match value {
+                Some((c, value)) => {
+                    arms[0].extend((value == c.first).then_some(unit));
+                    arms[1].extend((value == c.second).then_some(unit));
+                }
+                None => arms.iter_mut().for_each(|arm| arm.extend([unit])),
+            }
+        }
+        Some(arms[0].intersection(&arms[1]).count() as u64)
     }
 
     fn missing(&self, node: &Node, replicate: Option<&str>) -> Missing {
@@ -545,100 +518,4 @@ fn reduction(word: &str) -> Option<Reduction> {
         "sum" => Reduction::Sum,
         _ => return None,
     })
-}
-
-struct Resolver<'r, 'a> {
-    cx: &'r Cx<'a>,
-    claim: &'r str,
-    family: &'r Family,
-    members: u64,
-}
-
-impl Resolver<'_, '_> {
-    fn test(&self, draft: TestDraft, out: &mut Vec<Reach>) -> Test {
-        match draft {
-            TestDraft::One(part) => Test::One(Box::new(self.part(*part, out))),
-            TestDraft::All(parts) => Test::All(parts.into_iter().map(|part| self.test(part, out)).collect()),
-            TestDraft::Unmeasured => Test::Unmeasured,
-        }
-    }
-
-    fn part(&self, mut draft: PartDraft, out: &mut Vec<Reach>) -> Part {
-        let method = match draft.choice {
-            Choice::Fixed(method) => method,
-            Choice::Paired => reach::paired_method(draft.n, &self.family.level, self.members),
-        };
-        rule::set_method(&mut draft.part.rule, method);
-        if infers(&draft.part) && method != Method::None {
-            let reach = self.reach(&draft, method);
-            self.warn(&draft, &reach);
-            out.push(reach);
-        }
-        draft.part
-    }
-
-    fn reach(&self, draft: &PartDraft, method: Method) -> Reach {
-        let rule = &draft.part.rule;
-        let side = rule.inference().map_or(avow_model::claim::Side::Two, |inference| inference.side);
-        let share = match rule {
-            Rule::Proportion { bound, .. } => Some(bound),
-            _ => None,
-        };
-        let equivalence = matches!(rule, Rule::Equivalence { .. } | Rule::Curve { .. });
-        let corrected = if self.family.correct == Correction::None { 1 } else { self.members };
-        let n = draft.n;
-        let level = &self.family.level;
-        let question = Question { method, n, side, equivalence, share, level, members: corrected };
-        let (smallest_q, reachable) = reach::answer(&question);
-        Reach {
-            claim: self.claim.to_owned(),
-            rule: rule.word(),
-            method,
-            n,
-            paired: draft.arms == Arms::Paired,
-            side,
-            smallest_q,
-            first_step_level: level.number() / corrected as f64,
-            members: self.members,
-            reachable,
-        }
-    }
-
-    fn warn(&self, draft: &PartDraft, reach: &Reach) {
-        let claim = self.claim;
-        let Some(n) = reach.n else { return };
-        let least = reach::least(reach.method);
-        let word = reach::word(reach.method);
-        if n < least {
-            let message = format!("`{claim}` has {n} units, and {word} needs {least} or more: it would be Void");
-            self.push(draft, "undecidable", message, "plan more units");
-        } else if !reach.reachable {
-            let message = format!("`{claim}` cannot be decided: {reach}, above the level {}", reach::rounded(reach.first_step_level));
-            self.push(draft, "undecidable", message, "plan more units, or fewer claims in the family");
-        } else if n < 5 && matches!(reach.method, Method::T | Method::Welch) {
-            let power = match n {
-                3 => " (a t-test has 18 % power at one standard deviation)",
-                4 => " (a t-test has 29 % power at one standard deviation)",
-                _ => "",
-            };
-            let flip = 0.5_f64.powi(i32::try_from(n).unwrap_or(i32::MAX) - 1);
-            let unit = if reach.paired { "pairs" } else { "units" };
-            let message = format!(
-                "`{claim}` rests on {n} {unit}: an exact sign-flip could reach only {flip}, and t leans on normality{power}"
-            );
-            self.push(draft, "few-units", message, "plan eight or more");
-        }
-        if let Rule::Threshold { statistic: Statistic::Mean, .. } = &draft.part.rule
-            && let Selected::Measurement(name) = &draft.part.select.of
-            && n < 20
-            && ["loss", "time", "seconds", "perplexity"].iter().any(|w| name.split(['-', '_']).any(|p| p == *w))
-        {
-            let message = format!("`{claim}` tests the mean of `{name}`, which tends to be skewed, with {n} units");
-            self.push(draft, "skewed", message, "consider `statistic: median`");
-        }
-    }
-
-    fn push(&self, draft: &PartDraft, code: &'static str, message: String, hint: &str) {
-        self.cx.push(Diagnostic::warning(code, draft.at.clone(), message).hint(hint));
-    }
 }

@@ -86,7 +86,7 @@ pub(super) fn own_value(
         return None;
     };
     match attribute {
-        Some(name) if !known.attributes().contains(&name) => {
+        Some(name) if !known.has_attribute(name) => {
             let message = format!("the axis `{axis}` has no attribute `{name}`");
             let near = did_you_mean(name, known.attributes());
             cx.push(Diagnostic::error("unknown-attribute", at, message).maybe_hint(near));
@@ -110,8 +110,10 @@ fn no_value(
 ) -> Diagnostic {
     const SHOWN: u64 = 50;
     let values: Vec<String> = match attribute {
-        None => (0..known.len().min(SHOWN)).filter_map(|i| known.axis.value(i)).map(|v| v.to_string()).collect(),
-        Some(name) => known.attribute_values(name).iter().map(|(v, _)| v.to_string()).collect(),
+        None => {
+            (0..known.len().min(SHOWN)).filter_map(|i| known.axis.value(i)).map(|v| v.to_string()).collect()
+        }
+        Some(name) => known.attribute(name).values.iter().take(50).map(|(v, _)| v.to_string()).collect(),
     };
     let message = format!("`{dimension}` has no value `{value}`");
     let near = did_you_mean(&value.to_string(), values.iter().map(String::as_str));
@@ -122,19 +124,8 @@ fn no_value(
 /// Evaluates the predicates over the axes they mention, within a budget: a predicate that cannot be
 /// evaluated, and exclusions that leave no cell, are errors.
 fn judge(cx: &Cx<'_>, axes: &Axes, node: &Node, predicates: &[Expression], places: &[Range<usize>]) {
-    let mut mentioned: BTreeSet<&str> = BTreeSet::new();
-    for predicate in predicates {
-        for (path, _) in predicate.names() {
-            if let [root, axis, ..] = path
-                && root == "axes"
-                && let Some(known) = axes.get(axis)
-            {
-                mentioned.extend(known.real.iter().map(String::as_str));
-            }
-        }
-    }
-    let grid = Grid::new(cx, axes, mentioned);
-    let budget = limits::EVALUATIONS / (predicates.len().max(1) as u64);
+    let grid = Grid::new(cx, axes, mentioned(axes, predicates));
+    let budget = limits::EVALUATIONS / cost(axes, predicates).max(1);
     let mut kept = false;
     for cell in 0..grid.cells.min(budget) {
         match grid.excluded(cell, predicates) {
@@ -149,6 +140,27 @@ fn judge(cx: &Cx<'_>, axes: &Axes, node: &Node, predicates: &[Expression], place
     if !kept && grid.cells <= budget && !predicates.is_empty() {
         cx.push(Diagnostic::error("no-cell", node.span.clone(), "these exclusions leave no cell"));
     }
+}
+
+/// The real axes that some predicates depend on.
+pub(super) fn mentioned<'x>(axes: &'x Axes, predicates: &[Expression]) -> BTreeSet<&'x str> {
+    let mut found: BTreeSet<&str> = BTreeSet::new();
+    for (path, _) in predicates.iter().flat_map(Expression::names) {
+        if let [root, axis, ..] = path
+            && root == "axes"
+            && let Some(known) = axes.get(axis)
+        {
+            found.extend(known.real.iter().map(String::as_str));
+        }
+    }
+    found
+}
+
+/// How many values one evaluation of the predicates reads, about.
+pub(super) fn cost(axes: &Axes, predicates: &[Expression]) -> u64 {
+    let of = |path: &[String]| path.get(1).and_then(|axis| axes.get(axis)).map_or(1, |known| known.cost);
+    let names = predicates.iter().flat_map(Expression::names);
+    names.map(|(path, _)| of(path)).fold(10 * predicates.len() as u64, u64::saturating_add)
 }
 
 /// The axes that matter to some predicates, as a grid that is counted through and never stored.

@@ -2,16 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::rc::Rc;
 
-use avow_model::digest::{Artifact, BlobDigest};
+use avow_model::digest::{Artifact, BlobDigest, TreeDigest};
 use avow_model::plan::Environment;
 
-use super::Cx;
 use super::outputs::{inside, project_path};
 use super::stage::Draft;
+use super::{Cx, limits};
 use crate::command::{self, Word};
 use crate::diagnostic::{Diagnostic, did_you_mean};
-use crate::python;
+use crate::python::{self, Closure};
 use crate::tree::Node;
 
 /// Most words of one command that are looked at.
@@ -31,20 +32,28 @@ struct Named {
     python: bool,
 }
 
+/// What the world has answered already; many stages start the same script.
+#[derive(Default)]
+struct Known {
+    programs: BTreeMap<String, Option<BlobDigest>>,
+    closures: BTreeMap<(Vec<String>, Vec<String>), Rc<Closure>>,
+    trees: BTreeMap<Vec<String>, Result<TreeDigest, String>>,
+}
+
 /// Fills in code, toolchain and environment of every stage with a command.
 pub(super) fn fill(cx: &Cx<'_>, drafts: &mut [Draft<'_>]) {
-    let mut programs: BTreeMap<String, Option<BlobDigest>> = BTreeMap::new();
+    let mut known = Known::default();
     for draft in drafts.iter_mut().filter(|d| d.op.is_none()) {
         let Some(run) = draft.node.get("run") else { continue };
         let mut named = named(cx, draft, run);
-        let foreign = code(cx, draft, &mut named);
-        toolchain(cx, draft, &named, &mut programs);
+        let foreign = code(cx, draft, &mut named, &mut known);
+        toolchain(cx, draft, &named, &mut known.programs);
         environment(cx, draft, run, named.python, &foreign);
     }
 }
 
-/// The commands of a stage as words with their places.
-fn commands(cx: &Cx<'_>, run: &Node) -> (Vec<Vec<Word>>, Vec<String>) {
+/// The commands of a stage as words; their places are in the text, or in the spec where `run` is a list.
+fn commands(run: &Node) -> (Vec<Vec<Word>>, Vec<String>) {
     if let Some(items) = run.items() {
         let words = items.iter().filter_map(|item| {
             let text = item.scalar()?.text.clone();
@@ -53,22 +62,29 @@ fn commands(cx: &Cx<'_>, run: &Node) -> (Vec<Vec<Word>>, Vec<String>) {
         });
         return (vec![words.collect()], Vec::new());
     }
-    let mut script = command::parse(run.text().unwrap_or_default());
-    for word in script.commands.iter_mut().flatten().take(WORDS) {
-        word.at = run.place(cx.source(), word.at.start, word.at.len());
-    }
+    let text = run.text().filter(|text| text.len() <= limits::TEXT).unwrap_or_default();
+    let script = command::parse(text);
     (script.commands, script.functions)
 }
 
+/// The place of a word in the spec; it is worked out only where there is something to say.
+fn located(cx: &Cx<'_>, draft: &Draft<'_>, at: &Range<usize>) -> Range<usize> {
+    match draft.node.get("run") {
+        Some(run) if run.items().is_none() => cx.place(run, at.start, at.len()),
+        _ => at.clone(),
+    }
+}
+
 fn named(cx: &Cx<'_>, draft: &Draft<'_>, run: &Node) -> Named {
-    let (commands, functions) = commands(cx, run);
+    let (commands, functions) = commands(run);
     let mut named = Named::default();
     let mut left = WORDS;
     for words in &commands {
         let starters = command::starters(words);
         for (index, word) in starters.iter().enumerate() {
             let known = word.computed || functions.contains(&word.text);
-            if !known && file(cx, draft, &word.text).is_none() {
+            // A bare word is looked up on the path only, even where a file has its name.
+            if !known && (!word.text.contains('/') || file(cx, draft, &word.text).is_none()) {
                 named.programs.push((word.text.clone(), word.at.clone(), index > 0));
             }
             named.python |= command::is_python(&word.text);
@@ -78,7 +94,8 @@ fn named(cx: &Cx<'_>, draft: &Draft<'_>, run: &Node) -> Named {
         for word in script.into_iter().chain(starters.iter().copied().filter(|w| w.text.contains('/'))) {
             started_output(cx, draft, word);
         }
-        for word in words.iter().take(left) {
+        let bare = |word: &&Word| !starters.contains(word) || word.text.contains('/');
+        for word in words.iter().filter(bare).take(left) {
             mention(cx, draft, word, &mut named);
         }
         left = left.saturating_sub(words.len());
@@ -140,7 +157,7 @@ fn mention(cx: &Cx<'_>, draft: &Draft<'_>, word: &Word, named: &mut Named) {
             let message = format!("the command names the folder `{path}`, which is no part of the stage");
             let hint = "list it under `inputs` if it is data, under `code` if it is code";
             if draft.node.entry("code").is_none() {
-                cx.push(Diagnostic::warning("folder", word.at.clone(), message).hint(hint));
+                cx.push(Diagnostic::warning("folder", located(cx, draft, &word.at), message).hint(hint));
             }
             continue;
         }
@@ -160,7 +177,7 @@ fn file(cx: &Cx<'_>, draft: &Draft<'_>, text: &str) -> Option<String> {
 }
 
 /// Sets the code of a stage; returns the packages from elsewhere that it imports.
-fn code(cx: &Cx<'_>, draft: &mut Draft<'_>, named: &mut Named) -> BTreeSet<String> {
+fn code(cx: &Cx<'_>, draft: &mut Draft<'_>, named: &mut Named, known: &mut Known) -> BTreeSet<String> {
     let mut foreign = BTreeSet::new();
     let paths: BTreeSet<String> = match draft.node.get("code") {
         Some(node) => listed_code(cx, node),
@@ -169,15 +186,19 @@ fn code(cx: &Cx<'_>, draft: &mut Draft<'_>, named: &mut Named) -> BTreeSet<Strin
             for (module, at) in &named.modules {
                 match python::module(cx.world, module) {
                     Some(files) => scripts.extend(files),
-                    None => cx.push(unresolved(module, at)),
+                    None => cx.push(unresolved(module, located(cx, draft, at))),
                 }
             }
             let (python, others): (Vec<&String>, Vec<&String>) =
                 named.files.keys().partition(|file| file.ends_with(".py"));
             scripts.extend(python.into_iter().cloned());
-            let closure = python::closure(cx.world, &scripts, &named.texts);
-            foreign = closure.foreign;
-            closure.files.into_iter().chain(others.into_iter().cloned()).collect()
+            let key = (scripts, std::mem::take(&mut named.texts));
+            let closure = known
+                .closures
+                .entry(key)
+                .or_insert_with_key(|(scripts, texts)| Rc::new(python::closure(cx.world, scripts, texts)));
+            foreign.clone_from(&closure.foreign);
+            closure.files.iter().chain(others).cloned().collect()
         }
     };
     for path in &paths {
@@ -193,8 +214,9 @@ fn code(cx: &Cx<'_>, draft: &mut Draft<'_>, named: &mut Named) -> BTreeSet<Strin
         .filter(|path| !draft.inputs.values().any(|given| inside(path, &given.input.mount)))
         .collect();
     if !draft.code.is_empty() {
-        match cx.world.code(&draft.code) {
-            Ok(tree) => draft.code_tree = Some(tree),
+        let tree = known.trees.entry(draft.code.clone()).or_insert_with_key(|paths| cx.world.code(paths));
+        match tree {
+            Ok(tree) => draft.code_tree = Some(*tree),
             Err(reason) => {
                 let message = format!("the code of `{}` cannot be read: {reason}", draft.name);
                 cx.push(Diagnostic::error("missing-file", draft.at.clone(), message));
@@ -204,10 +226,10 @@ fn code(cx: &Cx<'_>, draft: &mut Draft<'_>, named: &mut Named) -> BTreeSet<Strin
     foreign
 }
 
-fn unresolved(module: &str, at: &Range<usize>) -> Diagnostic {
+fn unresolved(module: &str, at: Range<usize>) -> Diagnostic {
     let message = format!("`{module}` is no module of the project, so its code is not known");
     let hint = "list the files it needs under `code:`; `code: []` says that there are none";
-    Diagnostic::error("code", at.clone(), message).hint(hint)
+    Diagnostic::error("code", at, message).hint(hint)
 }
 
 fn listed_code(cx: &Cx<'_>, node: &Node) -> BTreeSet<String> {
@@ -223,7 +245,8 @@ fn listed_code(cx: &Cx<'_>, node: &Node) -> BTreeSet<String> {
         if cx.world.look(&path).is_none() {
             let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
             let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
-            let known: Vec<String> = cx.world.names(folder).into_iter().map(|n| format!("{prefix}{n}")).collect();
+            let known: Vec<String> =
+                cx.world.names(folder).into_iter().map(|n| format!("{prefix}{n}")).collect();
             let near = did_you_mean(&path, known.iter().map(String::as_str));
             let message = format!("there is no file or folder `{path}`");
             cx.push(Diagnostic::error("missing-file", item.span.clone(), message).maybe_hint(near));
@@ -244,8 +267,10 @@ fn toolchain(
     let mut wanted = named.programs.clone();
     wanted.extend(interpreters(cx, draft, named));
     for (word, at, may_be_missing) in wanted {
-        let mounted = draft.inputs.values().any(|given| inside(word.trim_start_matches("./"), &given.input.mount));
-        let in_code = draft.code.iter().any(|path| inside(word.trim_start_matches("./"), path));
+        let mounted = word.contains('/')
+            && draft.inputs.values().any(|given| inside(word.trim_start_matches("./"), &given.input.mount));
+        let path = word.trim_start_matches("./");
+        let in_code = word.contains('/') && draft.code.iter().any(|code| inside(path, code));
         if mounted || in_code || draft.toolchain.contains_key(&word) {
             continue;
         }
@@ -253,7 +278,7 @@ fn toolchain(
         match digest {
             Some(digest) => drop(draft.toolchain.insert(word, digest)),
             None if may_be_missing => {}
-            None => cx.push(no_program(cx, &word, at)),
+            None => cx.push(no_program(cx, &word, located(cx, draft, &at))),
         }
     }
 }
@@ -262,7 +287,9 @@ fn no_program(cx: &Cx<'_>, word: &str, at: Range<usize>) -> Diagnostic {
     let message = format!("there is no program `{word}`");
     let script = cx.world.look(word).is_some_and(|found| !found.folder);
     let hint = match word.rsplit_once('.') {
-        _ if word.contains('/') => "a path is looked up in the project; list it under `inputs` if a stage makes it",
+        _ if word.contains('/') => {
+            "a path is looked up in the project; list it under `inputs` if a stage makes it"
+        }
         Some((_, "py")) if script => "start it with an interpreter: `python3 FILE`",
         _ if script => "a program of the project is started as `./FILE`",
         _ => "install it, or make it a file of the project",
@@ -273,7 +300,7 @@ fn no_program(cx: &Cx<'_>, word: &str, at: Range<usize>) -> Diagnostic {
 /// Programs named in the first line (`#!`) of project files that are started directly.
 fn interpreters(cx: &Cx<'_>, draft: &Draft<'_>, named: &Named) -> Vec<(String, Range<usize>, bool)> {
     let Some(run) = draft.node.get("run") else { return Vec::new() };
-    let (commands, _) = commands(cx, run);
+    let (commands, _) = commands(run);
     let mut found = Vec::new();
     for word in commands.iter().filter_map(|words| command::starters(words).first().copied()) {
         let path = word.text.trim_start_matches("./");
@@ -283,7 +310,7 @@ fn interpreters(cx: &Cx<'_>, draft: &Draft<'_>, named: &Named) -> Vec<(String, R
         if cx.world.look(path).is_some_and(|f| !f.executable) {
             let message = format!("`{path}` is started but not executable");
             let hint = format!("run `chmod +x {path}`, or name its interpreter");
-            cx.push(Diagnostic::error("not-executable", word.at.clone(), message).hint(hint));
+            cx.push(Diagnostic::error("not-executable", located(cx, draft, &word.at), message).hint(hint));
         }
         let text = cx.world.text(path).unwrap_or_default();
         let line = text.strip_prefix("#!").and_then(|rest| rest.lines().next()).unwrap_or_default();
@@ -325,8 +352,11 @@ fn environment(cx: &Cx<'_>, draft: &mut Draft<'_>, run: &Node, python: bool, for
         }
     } else if given.is_none() && !foreign.is_empty() {
         let names: Vec<&str> = foreign.iter().map(String::as_str).collect();
-        let message =
-            format!("`{}` imports {}, and no lock file says which version", draft.name, crate::diagnostic::listed(names));
+        let message = format!(
+            "`{}` imports {}, and no lock file says which version",
+            draft.name,
+            crate::diagnostic::listed(names)
+        );
         let hint = "put a `uv.lock` or a pinned `requirements.txt` beside the spec";
         cx.push(Diagnostic::warning("environment", draft.at.clone(), message).hint(hint));
     }
@@ -351,7 +381,8 @@ fn declared(cx: &Cx<'_>, node: &Node) -> Option<(&'static str, String, Range<usi
 /// The lock file beside the spec, else at the project's root.
 fn beside(cx: &Cx<'_>) -> Option<(&'static str, String)> {
     let folder = cx.world.beside();
-    let prefixes = if folder.is_empty() { vec![String::new()] } else { vec![format!("{folder}/"), String::new()] };
+    let prefixes =
+        if folder.is_empty() { vec![String::new()] } else { vec![format!("{folder}/"), String::new()] };
     for prefix in prefixes {
         for (manager, names) in LOCKS {
             for name in *names {
@@ -371,13 +402,15 @@ fn unpinned(cx: &Cx<'_>, manager: &str, path: &str, at: &Range<usize>) {
     let open = match manager {
         "pip" => text.lines().map(str::trim).find(|line| requirement(line) && !pinned(line)),
         "conda" => text.lines().map(str::trim).find(|line| {
-            line.strip_prefix("- ").is_some_and(|d| !d.ends_with(':') && !d.contains('=') && !d.contains("://"))
+            line.strip_prefix("- ")
+                .is_some_and(|d| !d.ends_with(':') && !d.contains('=') && !d.contains("://"))
                 && !["- defaults", "- conda-forge", "- nodefaults"].contains(line)
         }),
         _ => None,
     };
     if let Some(line) = open {
-        let message = format!("`{path}` leaves versions open: `{}`", line.chars().take(60).collect::<String>());
+        let message =
+            format!("`{path}` leaves versions open: `{}`", line.chars().take(60).collect::<String>());
         let hint = "pin every version: `pip freeze`, `uv lock` or `conda-lock` writes such a file";
         cx.push(Diagnostic::warning("unpinned", at.clone(), message).hint(hint));
     }

@@ -31,7 +31,12 @@ pub(super) type Places = HashMap<String, (Range<usize>, Range<usize>)>;
 pub(super) type Producers<'a> = BTreeMap<&'a str, &'a Outputs>;
 
 /// Reads the inputs of a stage.
-pub(super) fn read(cx: &Cx<'_>, stage: &Entry, producers: &Producers<'_>, own: &Outputs) -> BTreeMap<String, Given> {
+pub(super) fn read(
+    cx: &Cx<'_>,
+    stage: &Entry,
+    producers: &Producers<'_>,
+    own: &Outputs,
+) -> BTreeMap<String, Given> {
     let mut found = BTreeMap::new();
     for entry in stage.value.get("inputs").map(|n| n.entries()).unwrap_or_default() {
         if let Some(given) = one(cx, entry, producers) {
@@ -247,8 +252,8 @@ fn address(cx: &Cx<'_>, entry: &Entry) -> Option<Given> {
     let bare = rest.split(['?', '#']).next().unwrap_or_default();
     let file = bare.split_once('/').and_then(|(_, path)| suffix(path)).unwrap_or_default();
     let plain = file.chars().all(|c| c.is_ascii_alphanumeric() || c == '.');
-    let mount = mount(cx, entry)?
-        .unwrap_or_else(|| format!("inputs/{}{}", entry.key, if plain { file } else { "" }));
+    let mount =
+        mount(cx, entry)?.unwrap_or_else(|| format!("inputs/{}{}", entry.key, if plain { file } else { "" }));
     Some(Given {
         input: Input { from: Source::Url { url: text.to_owned(), digest }, mount, scoring: false },
         at: entry.at.clone(),

@@ -24,9 +24,8 @@ pub(super) fn find<'a>(cx: &Cx<'a>, stage: &Entry) -> Option<&'a OpSignature> {
         let message = format!("there is no operation `{name}`");
         let names = || ops.iter().map(|op| op.name);
         let tail = |op: &str| op.rsplit('/').next() == name.rsplit('/').next();
-        let near = did_you_mean(name, names()).or_else(|| {
-            names().find(|op| tail(op)).map(|op| format!("did you mean `{op}`?"))
-        });
+        let near = did_you_mean(name, names())
+            .or_else(|| names().find(|op| tail(op)).map(|op| format!("did you mean `{op}`?")));
         let hint = near.unwrap_or_else(|| "`avow op` lists the operations".to_owned());
         cx.push(Diagnostic::error("unknown-operation", node.span.clone(), message).hint(hint));
     }
@@ -117,7 +116,7 @@ fn references(cx: &Cx<'_>, axes: &Axes, node: &Node, owner: Owner<'_>, uses: &mu
 
 /// Checks every value that a parameter may take: one, or those of the axis it refers to (the first few).
 fn accepted(cx: &Cx<'_>, axes: &Axes, parameter: &Parameter, value: &Value, node: &Node) {
-    const LOOKED_AT: u64 = 1_000;
+    const LOOKED_AT: u64 = 100;
     let path = value.as_text().and_then(|text| Template::parse(text).ok());
     let path: Vec<String> = path.and_then(|t| t.sole_reference().map(<[String]>::to_vec)).unwrap_or_default();
     let words: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -137,7 +136,8 @@ fn accepted(cx: &Cx<'_>, axes: &Axes, parameter: &Parameter, value: &Value, node
         _ => return,
     };
     if let Some(wrong) = candidates.iter().find(|candidate| !fits(&parameter.accepts, candidate)) {
-        let message = format!("`{}` takes {}, not `{wrong}`", parameter.name, expectation(&parameter.accepts));
+        let message =
+            format!("`{}` takes {}, not `{wrong}`", parameter.name, expectation(&parameter.accepts));
         let near = match (&parameter.accepts, wrong.as_text()) {
             (ParameterType::Choice(words), Some(text)) => did_you_mean(text, words.iter().copied()),
             _ => None,
@@ -184,7 +184,8 @@ pub(super) fn ports(cx: &Cx<'_>, stage: &Entry, op: &OpSignature) {
         let all = format!("it reads {}", listed(names()));
         cx.push(Diagnostic::error("unknown-name", entry.at.clone(), message).hint(near.unwrap_or(all)));
     }
-    let missing = op.inputs.iter().filter(|port| !port.optional && !entries.iter().any(|e| e.key == port.name));
+    let missing =
+        op.inputs.iter().filter(|port| !port.optional && !entries.iter().any(|e| e.key == port.name));
     for port in missing {
         let at: Range<usize> = stage.value.entry("inputs").map_or(stage.at.clone(), |entry| entry.at.clone());
         let message = format!("`{}` needs the input `{}`: {}", op.name, port.name, port.about);

@@ -80,7 +80,9 @@ pub(super) type With<'a> = dyn Fn(&str) -> Option<String> + 'a;
 fn output(cx: &Cx<'_>, entry: &Entry) -> Option<Made> {
     let node = if entry.value.is_map() { entry.value.get("path")? } else { &entry.value };
     let (path, folder) = written_path(cx, node)?;
-    let flag = |key: &str| entry.value.get(key).and_then(|n| n.value()) == Some(avow_model::value::Value::Bool(true));
+    let flag = |key: &str| {
+        entry.value.get(key).and_then(|n| n.value()) == Some(avow_model::value::Value::Bool(true))
+    };
     let keep = match entry.value.get("keep").and_then(|n| n.text()) {
         Some("digest") => Keep::Digest,
         _ => Keep::Content,
@@ -120,7 +122,10 @@ pub(super) fn project_path(cx: &Cx<'_>, node: &Node, text: &str) -> Option<(Stri
         None
     };
     if text.starts_with('/') || text.starts_with("~/") {
-        return wrong(format!("`{text}` lies outside the project"), "paths are relative to the project's root");
+        return wrong(
+            format!("`{text}` lies outside the project"),
+            "paths are relative to the project's root",
+        );
     }
     if path.split('/').any(|segment| segment == "..") {
         return wrong(format!("`{text}` leads outside the project"), "paths go down from the project's root");
@@ -185,7 +190,13 @@ fn measurement(cx: &Cx<'_>, node: &Node, entry: Option<&Entry>, outputs: &mut Ou
 }
 
 /// The output that a measurement file is: one that is declared already under the same path, or a new one.
-fn place(cx: &Cx<'_>, outputs: &mut Outputs, name: String, path: String, at: &Range<usize>) -> Option<String> {
+fn place(
+    cx: &Cx<'_>,
+    outputs: &mut Outputs,
+    name: String,
+    path: String,
+    at: &Range<usize>,
+) -> Option<String> {
     let same = outputs.made.iter_mut().find(|(_, made)| made.output.path == path && !made.measured);
     if let Some((declared, made)) = same {
         made.measured = true;
@@ -196,7 +207,8 @@ fn place(cx: &Cx<'_>, outputs: &mut Outputs, name: String, path: String, at: &Ra
         return Some(declared.clone());
     }
     if let Some(other) = outputs.made.get(&name) {
-        let diagnostic = Diagnostic::error("collision", at.clone(), format!("two outputs are called `{name}`"));
+        let diagnostic =
+            Diagnostic::error("collision", at.clone(), format!("two outputs are called `{name}`"));
         cx.push(diagnostic.label(other.at.clone(), "the other one"));
         return None;
     }
@@ -262,7 +274,8 @@ fn from_signature(cx: &Cx<'_>, stage: &Entry, op: &OpSignature, with: &With<'_>,
     made.measured = true;
     outputs.made.insert("measurements".to_owned(), made);
     let format = MeasurementFormat::TidyJsonLines;
-    let file = MeasurementFile { output: "measurements".to_owned(), format, values: Vec::new(), keys: Vec::new() };
+    let file =
+        MeasurementFile { output: "measurements".to_owned(), format, values: Vec::new(), keys: Vec::new() };
     outputs.files.push(file);
     for measurement in &op.measurements {
         let keys = Some(measurement.keys.iter().map(|k| (*k).to_owned()).collect());
@@ -287,7 +300,8 @@ fn filled(name: &str, with: &With<'_>) -> Option<String> {
 
 /// No two outputs share a path, and none lies inside another.
 fn collisions(cx: &Cx<'_>, outputs: &Outputs) {
-    let mut by_path: Vec<(&str, &Made)> = outputs.made.values().map(|m| (m.output.path.as_str(), m)).collect();
+    let mut by_path: Vec<(&str, &Made)> =
+        outputs.made.values().map(|m| (m.output.path.as_str(), m)).collect();
     by_path.sort_by(|a, b| a.0.split('/').cmp(b.0.split('/')).then(a.1.at.start.cmp(&b.1.at.start)));
     for pair in by_path.windows(2) {
         let [(first, a), (second, b)] = pair else { continue };

@@ -61,28 +61,32 @@ pub(super) fn template(
 ) -> Option<Template> {
     let value = node.value().filter(|_| node.scalar().is_some())?;
     let Some(text) = value.as_text() else { return Some(Template::literal(&value.to_string())) };
+    if text.len() > limits::TEXT {
+        let message = format!("a text of more than {} bytes cannot be given to a program", limits::TEXT);
+        cx.push(Diagnostic::error("too-large", node.span.clone(), message).hint("put it into a file"));
+        return None;
+    }
     match Template::parse(text) {
         Ok(template) => {
             for (range, path) in references(text) {
-                let place = node.place(cx.source(), range.start, range.len());
-                name(cx, axes, &path, place, owner, used);
+                name(cx, axes, &path, &|| cx.place(node, range.start, range.len()), owner, used);
             }
             Some(template)
         }
         Err(error) => {
             let found = references(text);
             if !found.iter().any(|(range, _)| range.start == error.offset) {
-                let place = node.place(cx.source(), error.offset, error.length);
+                let place = cx.place(node, error.offset, error.length);
                 let hint = "a literal `${` is written `$${`";
                 cx.push(Diagnostic::error("reference", place, error.reason).hint(hint));
             }
             // The parser stops at the first; the others are checked all the same.
             for (range, path) in found {
-                let place = node.place(cx.source(), range.start, range.len());
+                let place = || cx.place(node, range.start, range.len());
                 if Template::parse(&text[range.clone()]).is_ok() {
-                    name(cx, axes, &path, place, owner, used);
+                    name(cx, axes, &path, &place, owner, used);
                 } else {
-                    cx.push(malformed(cx, axes, &text[range], &path, place));
+                    cx.push(malformed(cx, axes, &text[range.clone()], &path, place()));
                 }
             }
             None
@@ -111,7 +115,7 @@ pub(super) fn formula(cx: &Cx<'_>, node: &Node) -> Option<Expression> {
     match Expression::parse(text) {
         Ok(expression) => Some(expression),
         Err(error) => {
-            let place = node.place(cx.source(), error.offset, error.length);
+            let place = cx.place(node, error.offset, error.length);
             let message = format!("this formula does not parse: {}", error.reason);
             let hint = text.contains("${").then(|| "in a formula names stand bare: `axes.width`".to_owned());
             cx.push(Diagnostic::error("formula", place, message).maybe_hint(hint));
@@ -134,8 +138,7 @@ pub(super) fn check_formula(
         if matches!(path, [pi] if pi == "pi") {
             continue;
         }
-        let place = node.place(cx.source(), range.start + shift, range.len());
-        name(cx, axes, path, place, owner, used);
+        name(cx, axes, path, &|| cx.place(node, range.start + shift, range.len()), owner, used);
     }
 }
 
@@ -143,7 +146,7 @@ fn name(
     cx: &Cx<'_>,
     axes: &Axes,
     path: &[String],
-    place: Range<usize>,
+    place: &dyn Fn() -> Range<usize>,
     owner: Owner<'_>,
     used: &mut BTreeSet<String>,
 ) {
@@ -154,7 +157,7 @@ fn name(
         }
         (["axes", ..], Owner::Constant) => {
             let message = "a bound is one number, so it cannot depend on an axis";
-            cx.push(Diagnostic::error("formula", place, message).hint("use parameters, or a `curve`"));
+            cx.push(Diagnostic::error("formula", place(), message).hint("use parameters, or a `curve`"));
         }
         (["axes", axis, rest @ ..], _) => self::axis(cx, axes, (axis, rest), place, used),
         (["params", name], _) => param(cx, name, place),
@@ -169,28 +172,28 @@ fn axis(
     cx: &Cx<'_>,
     axes: &Axes,
     (axis, rest): (&str, &[&str]),
-    place: Range<usize>,
+    place: &dyn Fn() -> Range<usize>,
     used: &mut BTreeSet<String>,
 ) {
-    let Some(known) = axes.get(axis) else { return no_axis(cx, axes, axis, place) };
+    let Some(known) = axes.get(axis) else { return no_axis(cx, axes, axis, place()) };
     used.extend(known.real.iter().cloned());
     if matches!(known.axis.points, Points::Derived(_)) {
         cx.used_derived.borrow_mut().insert(axis.to_owned());
     }
     match rest {
         [] => {}
-        [attribute] if known.attributes().contains(attribute) => {}
+        [attribute] if known.has_attribute(attribute) => {}
         [attribute, ..] => {
             let attributes = known.attributes();
             let message = format!("the axis `{axis}` has no attribute `{attribute}`");
-            let near = did_you_mean(attribute, attributes.iter().copied());
-            let all = format!("it has {}", listed(attributes.iter().copied()));
-            cx.push(Diagnostic::error("unknown-attribute", place, message).hint(near.unwrap_or(all)));
+            let near = did_you_mean(attribute, attributes.clone());
+            let all = format!("it has {}", listed(attributes));
+            cx.push(Diagnostic::error("unknown-attribute", place(), message).hint(near.unwrap_or(all)));
         }
     }
 }
 
-fn param(cx: &Cx<'_>, name: &str, place: Range<usize>) {
+fn param(cx: &Cx<'_>, name: &str, place: &dyn Fn() -> Range<usize>) {
     if cx.params.contains_key(name) {
         cx.used_params.borrow_mut().insert(name.to_owned());
         return;
@@ -202,19 +205,19 @@ fn param(cx: &Cx<'_>, name: &str, place: Range<usize>) {
     }
     let message = format!("there is no parameter `{name}`");
     let near = did_you_mean(name, cx.params.keys().map(String::as_str));
-    cx.push(Diagnostic::error("unknown-parameter", place, message).maybe_hint(near));
+    cx.push(Diagnostic::error("unknown-parameter", place(), message).maybe_hint(near));
 }
 
-fn port(what: &str, name: &str, known: &[String], cx: &Cx<'_>, place: Range<usize>) {
+fn port(what: &str, name: &str, known: &[String], cx: &Cx<'_>, place: &dyn Fn() -> Range<usize>) {
     if known.iter().any(|k| k == name) {
         return;
     }
     let message = format!("this stage has no {what} `{name}`");
     let near = did_you_mean(name, known.iter().map(String::as_str));
-    cx.push(Diagnostic::error("unknown-name", place, message).maybe_hint(near));
+    cx.push(Diagnostic::error("unknown-name", place(), message).maybe_hint(near));
 }
 
-fn unknown(cx: &Cx<'_>, axes: &Axes, path: &[&str], place: Range<usize>, owner: Owner<'_>) {
+fn unknown(cx: &Cx<'_>, axes: &Axes, path: &[&str], place: &dyn Fn() -> Range<usize>, owner: Owner<'_>) {
     let whole = path.join(".");
     let roots: &[&str] = match owner {
         Owner::Cell => &["axes", "params"],
@@ -232,7 +235,7 @@ fn unknown(cx: &Cx<'_>, axes: &Axes, path: &[&str], place: Range<usize>, owner: 
         did_you_mean(first, roots.iter().copied())
             .unwrap_or_else(|| format!("a name begins with {}", listed(roots.iter().copied())))
     };
-    cx.push(Diagnostic::error("unknown-name", place, message).hint(hint));
+    cx.push(Diagnostic::error("unknown-name", place(), message).hint(hint));
 }
 
 #[cfg(test)]

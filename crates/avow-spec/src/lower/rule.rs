@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use avow_model::axis::Points;
 use avow_model::claim::{
-    Bound, Condition, Inference, Judge, Method, RankStatistic, Rule, Scale, Side, Statistic, Tolerance, TrendOf,
+    Bound, Inference, Judge, Method, RankStatistic, Rule, Scale, Side, Statistic, Tolerance, TrendOf,
 };
 use avow_model::expression::Expression;
 use avow_model::value::Value;
@@ -105,11 +105,11 @@ pub(super) fn read(context: &Context<'_, '_, '_>, node: &Node) -> Option<Draft> 
 }
 
 impl Context<'_, '_, '_> {
-    fn push(&self, diagnostic: Diagnostic) {
+    pub(super) fn push(&self, diagnostic: Diagnostic) {
         self.cx.push(diagnostic);
     }
 
-    fn error(&self, code: &'static str, node: &Node, message: impl Into<String>, hint: &str) {
+    pub(super) fn error(&self, code: &'static str, node: &Node, message: impl Into<String>, hint: &str) {
         let diagnostic = Diagnostic::error(code, node.span.clone(), message);
         self.push(if hint.is_empty() { diagnostic } else { diagnostic.hint(hint) });
     }
@@ -140,31 +140,6 @@ impl Context<'_, '_, '_> {
         };
         let smallest = node.get("smallest").and_then(|n| self.quantity(n));
         (Inference { method: Method::None, side, deterministic, smallest }, choice)
-    }
-
-    /// A number, or a formula over parameters, which is evaluated here.
-    fn quantity(&self, node: &Node) -> Option<f64> {
-        if node.number().is_some() || node.text().is_none() {
-            return node.number();
-        }
-        let formula = reference::formula(self.cx, node)?;
-        let mut used = BTreeSet::new();
-        reference::check_formula(self.cx, self.axes, node, &formula, Owner::Constant, &mut used);
-        let lookup = |path: &[String]| match path {
-            [root, name] if root == "params" => self.cx.params.get(name).cloned(),
-            _ => None,
-        };
-        match formula.number(&lookup) {
-            Ok(x) => Some(x),
-            Err(error) => {
-                let unknown = formula.names().iter().any(|(path, _)| lookup(path).is_none() && path.join(".") != "pi");
-                if !unknown {
-                    let place = node.place(self.cx.source(), error.offset, error.length);
-                    self.push(Diagnostic::error("formula", place, format!("this {}", error.reason)));
-                }
-                None
-            }
-        }
     }
 
     fn units_needed(&self, node: &Node, inference: &Inference) -> bool {
@@ -223,13 +198,16 @@ impl Context<'_, '_, '_> {
             return None;
         }
         let (inference, choice) = self.paired_inference(node);
-        self.units_needed(node, &inference).then_some(Draft::new(Rule::Difference { bound, inference }, choice))
+        self.units_needed(node, &inference)
+            .then_some(Draft::new(Rule::Difference { bound, inference }, choice))
     }
 
     fn paired_inference(&self, node: &Node) -> (Inference, Choice) {
         match self.arms {
             Arms::Unpaired => self.inference(node, Choice::Fixed(Method::Welch), &[Method::Welch]),
-            Arms::Paired => self.inference(node, Choice::Paired, &[Method::T, Method::SignFlip, Method::Welch]),
+            Arms::Paired => {
+                self.inference(node, Choice::Paired, &[Method::T, Method::SignFlip, Method::Welch])
+            }
             Arms::None => self.inference(node, Choice::Fixed(Method::T), &[Method::T, Method::SignFlip]),
         }
     }
@@ -248,7 +226,12 @@ impl Context<'_, '_, '_> {
         }
         let (inference, choice) = self.paired_inference(node);
         if let Some(at) = node.get("smallest") {
-            self.error("key", at, "an equivalence has its margin; `smallest` says nothing here", "leave it out");
+            self.error(
+                "key",
+                at,
+                "an equivalence has its margin; `smallest` says nothing here",
+                "leave it out",
+            );
         }
         let rule = Rule::Equivalence { about: about.unwrap_or(0.0), margin, inference };
         let fine = self.units_needed(node, rule.inference()?);
@@ -272,21 +255,6 @@ impl Context<'_, '_, '_> {
         let (inference, choice) = self.inference(node, Choice::Fixed(only), &[only]);
         let fine = self.units_needed(node, &inference);
         fine.then_some(Draft::new(Rule::Proportion { success, bound, inference }, choice))
-    }
-
-    fn success(&self, node: &Node) -> Option<Condition> {
-        let forms: [(&str, fn(f64) -> Condition); 4] = [
-            ("above", Condition::Above),
-            ("at_least", Condition::AtLeast),
-            ("below", Condition::Below),
-            ("at_most", Condition::AtMost),
-        ];
-        let given: Vec<Condition> =
-            forms.iter().filter_map(|(key, make)| Some(make(self.quantity(node.get(key)?)?))).collect();
-        if given.len() != 1 && node.is_map() {
-            self.error("success", node, "a success is one condition", "e.g. `success: {at_most: 0.05}`");
-        }
-        given.into_iter().next()
     }
 
     fn trend(&self, node: &Node) -> Option<Draft> {
@@ -395,9 +363,10 @@ impl Context<'_, '_, '_> {
             };
             let fixed = has(&name) || has(axis) || (!real.is_empty() && real.iter().all(|r| has(r)));
             if !fixed {
-                let place = node.place(self.cx.source(), range.start, range.len());
+                let place = self.cx.place(node, range.start, range.len());
                 let message = format!("`{}` has no single value at a point along `{along}`", path.join("."));
-                let hint = "the formula may use the dimension it runs along, those under `per`, and parameters";
+                let hint =
+                    "the formula may use the dimension it runs along, those under `per`, and parameters";
                 self.push(Diagnostic::error("formula", place, message).hint(hint));
             }
         }
@@ -405,7 +374,7 @@ impl Context<'_, '_, '_> {
 
     /// Evaluates the formula along its axis, where nothing else is in it.
     fn evaluated(&self, node: &Node, formula: &Expression, within: &Tolerance, along: &str) {
-        const LOOKED_AT: u64 = 1_000;
+        const LOOKED_AT: u64 = 100;
         let Some(known) = self.axes.get(along) else { return };
         let only = formula.names().iter().all(|(path, _)| match path {
             [root, name, ..] if root == "axes" => name == along,
@@ -425,13 +394,14 @@ impl Context<'_, '_, '_> {
             let point = known.axis.value(index).unwrap_or(Value::Int(0));
             match formula.number(&lookup) {
                 Ok(y) if y == 0.0 && within.relative > 0.0 && within.absolute == 0.0 => {
-                    let message = format!("the formula is 0 at `{along}` {point}, where a relative tolerance is 0");
+                    let message =
+                        format!("the formula is 0 at `{along}` {point}, where a relative tolerance is 0");
                     self.error("formula", node, message, "give an `absolute` tolerance as well");
                     return;
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    let place = node.place(self.cx.source(), error.offset, error.length);
+                    let place = self.cx.place(node, error.offset, error.length);
                     let message = format!("at `{along}` {point} this {}", error.reason);
                     self.push(Diagnostic::error("formula", place, message));
                     return;
@@ -473,7 +443,8 @@ impl Context<'_, '_, '_> {
         };
         match (along, self.arms) {
             (None, Arms::None) => {
-                let hint = "give `along: DIMENSION` (for repetitions `along: repeat`), or `compare:` two arms";
+                let hint =
+                    "give `along: DIMENSION` (for repetitions `along: repeat`), or `compare:` two arms";
                 self.error("missing-key", node, "nothing says which values must be equal", hint);
                 return None;
             }
@@ -483,7 +454,12 @@ impl Context<'_, '_, '_> {
             _ => {}
         }
         if self.judge == Judge::Estimate {
-            self.error("judge", node, "`exact` makes no inference, so `judge: estimate` says nothing", "leave it out");
+            self.error(
+                "judge",
+                node,
+                "`exact` makes no inference, so `judge: estimate` says nothing",
+                "leave it out",
+            );
         }
         let along = along.map(|(_, along)| along.to_owned());
         Some(Draft::new(Rule::Exact { along, within }, Choice::Fixed(Method::None)))
@@ -494,20 +470,6 @@ impl Context<'_, '_, '_> {
         Some((along, along.text()?))
     }
 
-    fn tolerance(&self, node: &Node) -> Option<Tolerance> {
-        let number = |key: &str| node.get(key).and_then(|n| self.quantity(n)).unwrap_or(0.0);
-        let tolerance = Tolerance { absolute: number("absolute"), relative: number("relative") };
-        if !node.is_map() {
-            return None;
-        }
-        if tolerance.absolute < 0.0 || tolerance.relative < 0.0 || tolerance.absolute + tolerance.relative == 0.0 {
-            let hint = "e.g. `within: {absolute: 0.03}`";
-            self.error("tolerance", node, "a tolerance needs `absolute` or `relative` above zero", hint);
-            return None;
-        }
-        Some(tolerance)
-    }
-
     /// How many levels a dimension has, where that is known.
     fn levels(&self, dimension: &str) -> Option<u64> {
         let (axis, attribute) = dimension.split_once('.').map_or((dimension, None), |(a, b)| (a, Some(b)));
@@ -515,7 +477,7 @@ impl Context<'_, '_, '_> {
             return match attribute {
                 _ if known.axis.is_derived() => None,
                 None => Some(self.chosen.left(known)),
-                Some(name) => Some(known.attribute_values(name).len() as u64),
+                Some(name) => Some(known.attribute(name).values.len() as u64),
             };
         }
         self.chosen.selection.filter.get(dimension).map(|values| values.len() as u64)
@@ -536,7 +498,7 @@ impl Context<'_, '_, '_> {
 
     /// A slope needs numbers, positive ones on a logarithmic scale.
     fn numeric(&self, node: &Node, along: &str, positive: bool) {
-        const LOOKED_AT: u64 = 1_000;
+        const LOOKED_AT: u64 = 100;
         let Some(known) = self.known_axis(along).filter(|k| !k.axis.is_derived()) else { return };
         let attribute = along.split_once('.').map(|(_, attribute)| attribute);
         let one = |i| match attribute {
@@ -547,111 +509,22 @@ impl Context<'_, '_, '_> {
             match value.as_f64() {
                 None => {
                     let hint = attributes_hint(known);
-                    self.error("levels", node, format!("a slope needs numbers, and `{along}` has `{value}`"), &hint);
+                    self.error(
+                        "levels",
+                        node,
+                        format!("a slope needs numbers, and `{along}` has `{value}`"),
+                        &hint,
+                    );
                     return;
                 }
                 Some(x) if positive && x <= 0.0 => {
-                    let message = format!("a log-log slope needs numbers above zero, and `{along}` has `{value}`");
+                    let message =
+                        format!("a log-log slope needs numbers above zero, and `{along}` has `{value}`");
                     self.error("levels", node, message, "use `where:` to leave it out");
                     return;
                 }
                 Some(_) => {}
             }
-        }
-    }
-
-    /// The region: `above`, `below`, `between`, or both bounds.
-    fn bound(&self, node: &Node) -> Option<Bound> {
-        let number = |key: &str| node.get(key).and_then(|n| self.quantity(n));
-        let pair = node.get("between").and_then(|n| n.items()).and_then(|items| match items {
-            [low, high] => Some((self.quantity(low)?, self.quantity(high)?)),
-            _ => None,
-        });
-        let present = |key: &str| node.entry(key).is_some();
-        let (above, below) = (number("above"), number("below"));
-        if present("between") && (present("above") || present("below")) {
-            self.error("bound", node, "`between` stands for both bounds", "leave `above` and `below` out");
-            return None;
-        }
-        let both = pair.or(above.zip(below));
-        if let Some((low, high)) = both {
-            if low >= high {
-                self.error("bound", node, format!("the lower bound {low} is not below the upper bound {high}"), "");
-                return None;
-            }
-            if let Some(refute) = node.get("refute") {
-                self.error("bound", refute, "`refute` goes with one bound", "leave it out");
-            }
-            return Some(Bound::Between { low, high });
-        }
-        let refuted = |key: &str| node.get("refute").and_then(|r| r.get(key)).and_then(|n| self.quantity(n));
-        let wrong_side = |key: &str| node.get("refute").and_then(|r| r.entry(key));
-        let bound = match (above, below) {
-            (Some(bound), None) => {
-                let refute = refuted("below").unwrap_or(bound);
-                (Bound::Above { bound, refute }, refute <= bound, wrong_side("above"))
-            }
-            (None, Some(bound)) => {
-                let refute = refuted("above").unwrap_or(bound);
-                (Bound::Below { bound, refute }, refute >= bound, wrong_side("below"))
-            }
-            _ => {
-                let attempted = ["above", "below", "between"].iter().any(|key| present(key));
-                if !attempted {
-                    let hint = "e.g. `above: 0`, `below: 0.05` or `between: [-1.2, -0.8]`";
-                    self.error("missing-key", node, "the rule has no bound", hint);
-                }
-                return None;
-            }
-        };
-        let (bound, ordered, wrong) = bound;
-        if let Some(entry) = wrong {
-            let message = "the opposite lies on the other side of the bound";
-            let hint = "with `above` write `refute: {below: …}`, with `below` write `refute: {above: …}`";
-            self.push(Diagnostic::error("bound", entry.at.clone(), message).hint(hint));
-        } else if !ordered && let Some(refute) = node.get("refute") {
-            self.error("bound", refute, "the two regions overlap", "`refute` opens a gap, it does not close it");
-        }
-        self.smallest(node, &bound);
-        Some(bound)
-    }
-
-    fn smallest(&self, node: &Node, bound: &Bound) {
-        let Some((at, smallest)) = node.get("smallest").and_then(|n| Some((n, self.quantity(n)?))) else { return };
-        let short = match bound {
-            Bound::Above { bound, .. } => smallest < *bound,
-            Bound::Below { bound, .. } => smallest > *bound,
-            Bound::Between { .. } => true,
-        };
-        if short {
-            let message = "the smallest effect of interest lies outside the claim's region";
-            self.error("bound", at, message, "it is a stricter bound, on the claim's side");
-        }
-    }
-
-    /// A bound that values with a known range cannot reach, or nearly touch.
-    fn in_range(&self, node: &Node, bound: &Bound, statistic: Statistic) {
-        let Some((low, high)) = self.chosen.range else { return };
-        let bounds: Vec<f64> = match bound {
-            Bound::Above { bound, .. } | Bound::Below { bound, .. } => vec![*bound],
-            Bound::Between { low, high } => vec![*low, *high],
-        };
-        let unreachable = match bound {
-            Bound::Above { bound, .. } => *bound >= high,
-            Bound::Below { bound, .. } => *bound <= low,
-            Bound::Between { low: l, high: h } => *l >= high || *h <= low,
-        };
-        if unreachable {
-            let message = format!("the values lie between {low} and {high}, so this cannot be Supported");
-            self.push(Diagnostic::warning("undecidable", node.span.clone(), message));
-            return;
-        }
-        let width = high - low;
-        let near = |b: &f64| width.is_finite() && ((b - low).abs() < 0.05 * width || (high - b).abs() < 0.05 * width);
-        if statistic == Statistic::Mean && self.judge == Judge::Interval && bounds.iter().any(near) {
-            let message = format!("the values lie between {low} and {high}, and the bound is near an end");
-            let hint = "means near an end are skewed; consider `statistic: median` or `kind: proportion`";
-            self.push(Diagnostic::warning("near-end", node.span.clone(), message).hint(hint));
         }
     }
 
@@ -665,7 +538,7 @@ impl Context<'_, '_, '_> {
 /// What to run along instead of a mapping axis.
 fn attributes_hint(known: &Known) -> String {
     let name = &known.axis.name;
-    let all: Vec<String> = known.attributes().iter().map(|attribute| format!("{name}.{attribute}")).collect();
+    let all: Vec<String> = known.attributes().map(|attribute| format!("{name}.{attribute}")).collect();
     match all.is_empty() {
         true => "use a list of numbers".to_owned(),
         false => format!("run along an attribute: {}", listed(all.iter().map(String::as_str))),

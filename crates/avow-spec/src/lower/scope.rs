@@ -16,10 +16,33 @@ use crate::diagnostic::{Diagnostic, did_you_mean, listed};
 /// The finished drafts, for claims.
 pub(super) struct Stages<'d, 'a> {
     pub(super) drafts: &'d [Draft<'a>],
-    pub(super) by_name: HashMap<&'d str, usize>,
+    by_name: HashMap<&'d str, usize>,
+    /// How often repeated stages repeat.
+    pub(super) repetitions: u64,
+    /// The stages that write a measurement, under `None` those that may write any.
+    writers: HashMap<Option<&'d str>, Vec<usize>>,
 }
 
 impl<'d, 'a> Stages<'d, 'a> {
+    pub(super) fn new(drafts: &'d [Draft<'a>], by_name: HashMap<&'d str, usize>) -> Self {
+        let mut writers: HashMap<Option<&'d str>, Vec<usize>> = HashMap::new();
+        for (index, draft) in drafts.iter().enumerate() {
+            for writes in &draft.outputs.writes {
+                let all = writers.entry(writes.name.as_deref()).or_default();
+                if all.last() != Some(&index) {
+                    all.push(index);
+                }
+            }
+        }
+        let repetitions = drafts.iter().find_map(|d| d.repeat).unwrap_or(1);
+        Self { drafts, by_name, repetitions, writers }
+    }
+
+    /// The stages that write a measurement of this name; `None`: those of whose names nothing is known.
+    pub(super) fn writers(&self, name: Option<&str>) -> Vec<&'d Draft<'a>> {
+        self.writers.get(&name).into_iter().flatten().map(|i| &self.drafts[*i]).collect()
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<&'d Draft<'a>> {
         self.by_name.get(name).map(|i| &self.drafts[*i])
     }
@@ -31,7 +54,8 @@ impl<'d, 'a> Stages<'d, 'a> {
 
 /// Indices of the producers of each stage.
 fn edges(drafts: &[Draft<'_>]) -> Vec<Vec<usize>> {
-    let by_name: HashMap<&str, usize> = drafts.iter().enumerate().map(|(i, d)| (d.name.as_str(), i)).collect();
+    let by_name: HashMap<&str, usize> =
+        drafts.iter().enumerate().map(|(i, d)| (d.name.as_str(), i)).collect();
     let producers = |draft: &Draft<'_>| {
         let found = draft.inputs.values().filter_map(|given| match &given.input.from {
             Source::Output { stage, .. } => by_name.get(stage.as_str()).copied(),
@@ -96,7 +120,8 @@ fn cycle(cx: &Cx<'_>, drafts: &[Draft<'_>], producers: &[Vec<usize>], waiting: &
 
 /// Fills in every scope, and checks fixed and gathered axes on the way.
 pub(super) fn fill(cx: &Cx<'_>, axes: &Axes, drafts: &mut [Draft<'_>], order: &[usize]) {
-    let by_name: HashMap<String, usize> = drafts.iter().enumerate().map(|(i, d)| (d.name.clone(), i)).collect();
+    let by_name: HashMap<String, usize> =
+        drafts.iter().enumerate().map(|(i, d)| (d.name.clone(), i)).collect();
     for index in order {
         let mut scope = drafts[*index].uses.clone();
         let mut own: Vec<(String, String, Value)> = Vec::new();
@@ -193,7 +218,12 @@ fn repeat_axis(count: u64) -> Axis {
 }
 
 /// Axes and outputs that nothing uses.
-pub(super) fn unused(cx: &Cx<'_>, axes: &Axes, stages: &Stages<'_, '_>, selected: &HashSet<(String, String)>) {
+pub(super) fn unused(
+    cx: &Cx<'_>,
+    axes: &Axes,
+    stages: &Stages<'_, '_>,
+    selected: &HashSet<(String, String)>,
+) {
     let scoped: HashSet<&str> =
         stages.drafts.iter().flat_map(|d| d.scope.iter().chain(&d.uses)).map(String::as_str).collect();
     let derived = cx.used_derived.borrow();

@@ -23,6 +23,8 @@ pub(super) struct Chosen<'d, 'a> {
     pub(super) keys: Option<Vec<String>>,
     /// The range its values lie in.
     pub(super) range: Option<(f64, f64)>,
+    /// How often repeated stages repeat.
+    repetitions: u64,
 }
 
 /// What a dimension is.
@@ -51,14 +53,17 @@ pub(super) fn choose<'d, 'a>(
     let draft = stages.get(stage)?;
     if name.is_empty() {
         let message = format!("`{text}` names no measurement");
-        cx.push(Diagnostic::error("select", node.span.clone(), message).hint(format!("write `{stage}.NAME`")));
+        cx.push(
+            Diagnostic::error("select", node.span.clone(), message).hint(format!("write `{stage}.NAME`")),
+        );
         return None;
     }
-    named(cx, draft, name, node, exact_bytes)
+    named(cx, stages, draft, name, node, exact_bytes)
 }
 
 fn named<'d, 'a>(
     cx: &Cx<'_>,
+    stages: &Stages<'d, 'a>,
     draft: &'d Draft<'a>,
     name: &str,
     node: &Node,
@@ -69,6 +74,7 @@ fn named<'d, 'a>(
         selection: Selection { stage: draft.name.clone(), of, filter: BTreeMap::new() },
         keys,
         range,
+        repetitions: stages.repetitions,
     };
     if exact_bytes && draft.outputs.made.contains_key(name) {
         return Some(chosen(Selected::Output(name.to_owned()), Some(Vec::new()), None));
@@ -84,7 +90,10 @@ fn named<'d, 'a>(
     let message = format!("the stage `{stage}` writes no measurement `{name}`");
     let hint = match draft.outputs.made.get(name) {
         Some(made) if made.measured => {
-            format!("`{name}` is the file; select a name in it: `{stage}.{}`", known.first().unwrap_or(&"NAME"))
+            format!(
+                "`{name}` is the file; select a name in it: `{stage}.{}`",
+                known.first().unwrap_or(&"NAME")
+            )
         }
         Some(_) => format!("`{name}` is an output; only the rule `exact` compares outputs"),
         None if known.is_empty() => format!("list the files it writes them to: `measurements:` of `{stage}`"),
@@ -110,18 +119,15 @@ fn bare<'d, 'a>(
     name: &str,
     exact_bytes: bool,
 ) -> Option<Chosen<'d, 'a>> {
-    let by = |wanted: fn(&Writes, &str) -> bool| -> Vec<&'d Draft<'a>> {
-        stages.drafts.iter().filter(|d| d.outputs.writes.iter().any(|w| wanted(w, name))).collect()
-    };
-    let mut found = by(|w, name| w.name.as_deref() == Some(name));
+    let mut found = stages.writers(Some(name));
     if exact_bytes && found.is_empty() {
         found = stages.drafts.iter().filter(|d| d.outputs.made.contains_key(name)).collect();
     }
     if found.is_empty() {
-        found = by(|w, _| w.name.is_none());
+        found = stages.writers(None);
     }
     match found.as_slice() {
-        [draft] => named(cx, draft, name, node, exact_bytes),
+        [draft] => named(cx, stages, draft, name, node, exact_bytes),
         [] => {
             if stages.drafts.iter().any(|d| d.outputs.unknown) {
                 return None;
@@ -170,7 +176,7 @@ impl Chosen<'_, '_> {
         at: Range<usize>,
     ) -> Option<Dimension<'x>> {
         if name == REPEAT && self.draft.scope.contains(REPEAT) {
-            return Some(Dimension::Repeat(self.repetitions(cx)));
+            return Some(Dimension::Repeat(self.repetitions));
         }
         let (axis, attribute) = name.split_once('.').map_or((name, None), |(a, b)| (a, Some(b)));
         if let Some(known) = axes.get(axis) {
@@ -186,9 +192,7 @@ impl Chosen<'_, '_> {
             }
             return match attribute {
                 None => Some(Dimension::Axis(known)),
-                Some(word) if known.attributes().contains(&word) => {
-                    Some(Dimension::Attribute(known, word.to_owned()))
-                }
+                Some(word) if known.has_attribute(word) => Some(Dimension::Attribute(known, word.to_owned())),
                 Some(word) => {
                     let message = format!("the axis `{axis}` has no attribute `{word}`");
                     let near = did_you_mean(word, known.attributes());
@@ -208,12 +212,6 @@ impl Chosen<'_, '_> {
             }
             _ => Some(Dimension::Key),
         }
-    }
-
-    fn repetitions(&self, cx: &Cx<'_>) -> u64 {
-        let stages = cx.spec.root().get("stages").map(|n| n.entries()).unwrap_or_default();
-        let repeat = stages.iter().find_map(|e| e.value.get("repeat")?.integer());
-        repeat.and_then(|n| u64::try_from(n).ok()).unwrap_or(1)
     }
 
     /// Reads `where` into the selection's filter.
@@ -274,8 +272,8 @@ impl Chosen<'_, '_> {
         let mut left = known.len();
         for (dimension, values) in &self.selection.filter {
             let Some(attribute) = dimension.strip_prefix(&prefix) else { continue };
-            let counted = known.attribute_values(attribute);
-            let kept = counted.iter().filter(|(value, _)| values.contains(value)).map(|(_, n)| n).sum();
+            let counted = known.attribute(attribute);
+            let kept = values.iter().filter_map(|value| counted.get(value)).map(|(_, n)| n).sum();
             left = left.min(kept);
         }
         left
@@ -307,7 +305,7 @@ impl Chosen<'_, '_> {
 fn distinguished(axes: &Axes, name: &str, used: &BTreeSet<String>) -> bool {
     let prefix = format!("{name}.");
     let by_attribute = used.iter().filter_map(|u| u.strip_prefix(&prefix)).any(|attribute| {
-        axes.get(name).is_some_and(|known| known.attribute_values(attribute).iter().all(|(_, n)| *n == 1))
+        axes.get(name).is_some_and(|known| known.attribute(attribute).values.iter().all(|(_, n)| *n == 1))
     });
     let derived = |u: &String| axes.get(u).is_some_and(|k| k.axis.is_derived() && k.real.contains(name));
     by_attribute || used.iter().any(derived)

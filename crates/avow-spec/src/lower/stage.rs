@@ -83,6 +83,19 @@ pub(super) fn read<'a>(cx: &Cx<'a>, axes: &Axes) -> Vec<Draft<'a>> {
     let named = |e: &&Entry| e.value.is_map() && !e.is_value() && Names::Thing.allows(&e.key);
     let mut entries: Vec<&Entry> = node.entries().iter().take(limits::STAGES).filter(named).collect();
     entries.sort_by(|a, b| a.key.cmp(&b.key));
+    for (entry, key) in entries.iter().flat_map(|e| ["inputs", "outputs", "measurements"].map(|key| (e, key)))
+    {
+        let Some(node) = entry.value.get(key) else { continue };
+        let values = |n: &Node| n.get("values").and_then(|v| v.items()).map_or(1, <[_]>::len);
+        let listed = node.items().unwrap_or_default().iter().map(|n| values(n)).sum::<usize>();
+        if listed + node.entries().iter().map(|e| values(&e.value)).sum::<usize>() > limits::PORTS {
+            let message = format!("more than {} under `{key}`", limits::PORTS);
+            cx.push(
+                Diagnostic::error("too-large", node.span.clone(), message).hint("use a folder or `gather`"),
+            );
+            return Vec::new();
+        }
+    }
     let outlines: Vec<(Option<&'a OpSignature>, Outputs)> = entries
         .iter()
         .map(|entry| {
@@ -118,9 +131,8 @@ fn draft<'a>(
     let input_names: Vec<String> =
         node.get("inputs").map(|n| n.entries()).unwrap_or_default().iter().map(|e| e.key.clone()).collect();
     let mut output_names: Vec<String> = outputs.made.keys().cloned().collect();
-    output_names.extend(
-        node.get("outputs").map(|n| n.entries()).unwrap_or_default().iter().map(|e| e.key.clone()),
-    );
+    output_names
+        .extend(node.get("outputs").map(|n| n.entries()).unwrap_or_default().iter().map(|e| e.key.clone()));
     let owner = Owner::Stage { inputs: &input_names, outputs: &output_names, repeats: repeat.is_some() };
     let program = program(cx, axes, entry, op, owner, &mut uses);
     if let Some(op) = op {
@@ -232,7 +244,7 @@ fn quoted(cx: &Cx<'_>, run: &Node) {
         cx.push(Diagnostic::error("length", run.span.clone(), "this command is empty"));
     }
     for found in command::quoted_references(text) {
-        let place = run.place(cx.source(), found.reference.start, found.reference.len());
+        let place = cx.place(run, found.reference.start, found.reference.len());
         let reference = &text[found.reference.clone()];
         let message = format!("`{reference}` stands inside quotes, and Avow quotes every value itself");
         let whole = &text[found.quotes.clone()];
@@ -320,11 +332,7 @@ fn seeds_named(cx: &Cx<'_>, axes: &Axes, draft: &Draft<'_>) {
 }
 
 /// A complaint about a name that is no stage.
-pub(super) fn no_stage<'s>(
-    names: impl Iterator<Item = &'s str>,
-    name: &str,
-    at: Range<usize>,
-) -> Diagnostic {
+pub(super) fn no_stage<'s>(names: impl Iterator<Item = &'s str>, name: &str, at: Range<usize>) -> Diagnostic {
     let message = format!("there is no stage `{name}`");
     Diagnostic::error("unknown-stage", at, message).maybe_hint(did_you_mean(name, names))
 }

@@ -28,8 +28,10 @@ pub(crate) fn build(text: &str, out: &mut Diagnostics) -> Option<Arc<Node>> {
         return None;
     }
     // The parser takes NUL for the end of the text and would silently ignore what follows.
-    if let Some((at, c)) = text.char_indices().find(|(_, c)| forbidden(*c)) {
-        let message = format!("the spec holds the control character U+{:04X}", u32::from(c));
+    if let Some((at, c)) =
+        text.char_indices().find(|(at, c)| forbidden(*c) && !(*at == 0 && *c == '\u{feff}'))
+    {
+        let message = format!("the spec holds the character U+{:04X}, which is no text", u32::from(c));
         out.push(Diagnostic::error("control-character", at..at + c.len_utf8(), message));
         return None;
     }
@@ -39,8 +41,10 @@ pub(crate) fn build(text: &str, out: &mut Diagnostics) -> Option<Arc<Node>> {
     builder.root
 }
 
+/// Control characters, and those that some readers of YAML take for line breaks and others do not.
 fn forbidden(c: char) -> bool {
-    (c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{85}')) || matches!(c, '\u{fffe}' | '\u{ffff}')
+    let control = c.is_control() && !matches!(c, '\n' | '\r' | '\t');
+    control || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
 /// Bytes of every 64th character, so that a place is found without a table of all.
@@ -136,7 +140,8 @@ impl<'a> Builder<'a> {
             }
         }
         if self.root.is_none() {
-            let hint = "a spec begins with `avow: 1` and `experiment: NAME`; `avow init` writes one that runs";
+            let hint =
+                "a spec begins with `avow: 1` and `experiment: NAME`; `avow init` writes one that runs";
             out.push(Diagnostic::error("empty", 0..0, "the spec is empty").hint(hint));
         }
     }
@@ -148,7 +153,9 @@ impl<'a> Builder<'a> {
                 self.documents += 1;
                 if self.documents > 1 {
                     let message = "a second document begins here, and a spec is one document";
-                    out.push(Diagnostic::error("several-documents", range, message).hint("write one file each"));
+                    out.push(
+                        Diagnostic::error("several-documents", range, message).hint("write one file each"),
+                    );
                     return Err(Stop);
                 }
             }
@@ -245,13 +252,7 @@ impl<'a> Builder<'a> {
         self.add(node, 0, range.end, out)
     }
 
-    fn add(
-        &mut self,
-        node: Arc<Node>,
-        anchor: usize,
-        end: usize,
-        out: &mut Diagnostics,
-    ) -> Result<(), Stop> {
+    fn add(&mut self, node: Arc<Node>, anchor: usize, end: usize, out: &mut Diagnostics) -> Result<(), Stop> {
         if anchor > 0 {
             self.anchors.insert(anchor, node.clone());
         }
@@ -287,7 +288,8 @@ impl<'a> Builder<'a> {
         let previous = self.text[..line_start].trim_end().lines().next_back().unwrap_or_default();
         let flow = |line: &str| line.contains("${") && line.contains(['{', '[']);
         if flow(line) || flow(previous) {
-            return diagnostic.hint("inside `{…}` and `[…]` YAML needs quotes around `${…}`: \"${axes.width}\"");
+            return diagnostic
+                .hint("inside `{…}` and `[…]` YAML needs quotes around `${…}`: \"${axes.width}\"");
         }
         if line.contains('\t') {
             return diagnostic.hint("YAML indents with spaces, never with tabs");
@@ -340,12 +342,14 @@ fn insert(
     out: &mut Diagnostics,
 ) {
     if key.text == "<<" && key.plain {
-        let hint = "merge keys are not part of YAML 1.2; write the keys out, or use an alias for a whole value";
+        let hint =
+            "merge keys are not part of YAML 1.2; write the keys out, or use an alias for a whole value";
         out.push(Diagnostic::error("merge-key", key.at, "`<<` does not merge anything here").hint(hint));
         return;
     }
     if let Some(first) = seen.get(&key.text) {
-        let diagnostic = Diagnostic::error("duplicate-key", key.at, format!("`{}` stands here twice", key.text));
+        let diagnostic =
+            Diagnostic::error("duplicate-key", key.at, format!("`{}` stands here twice", key.text));
         out.push(diagnostic.label(first.clone(), "it was first given here"));
         return;
     }
@@ -425,6 +429,9 @@ mod tests {
         assert_eq!(codes(&deep), ["too-deep"]);
         let shared = "a: &a {b: 1}\nc: [*a, *a]\n";
         let root = tree(shared);
-        assert_eq!(root.get("c").unwrap().items().unwrap()[1].get("b").unwrap().meaning(), Some(Meaning::Int(1)));
+        assert_eq!(
+            root.get("c").unwrap().items().unwrap()[1].get("b").unwrap().meaning(),
+            Some(Meaning::Int(1))
+        );
     }
 }

@@ -59,7 +59,13 @@ fn literal(written: &str, text: &str, offset: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn found<'a>(source: &'a str, span: Range<usize>, text: &str, literal: bool, part: Range<usize>) -> &'a str {
+    fn found<'a>(
+        source: &'a str,
+        span: Range<usize>,
+        text: &str,
+        literal: bool,
+        part: Range<usize>,
+    ) -> &'a str {
         let scalar = Scalar { text: text.to_owned(), plain: false, literal };
         &source[place(source, &span, &scalar, part)]
     }

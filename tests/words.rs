@@ -1,0 +1,354 @@
+//! What the program says, to people and to programs: help, usage errors, spec errors, hints, JSON, exit codes.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use avow_testkit::{Run, Sandbox};
+
+const SPEC: &str = "\
+avow: 1
+experiment: words
+axes: {dose: [0, 1], seed: [1, 2, 3, 4, 5, 6, 7, 8]}
+stages:
+  measure:
+    run: [sh, measure.sh, '${axes.dose}', '${axes.seed}', '${outputs.result}']
+    measurements: {result: result.json}
+claims:
+  helps:
+    says: The dose raises the yield.
+    select: measure.yield
+    compare: {dose: [1, 0]}
+    rule: {kind: difference, above: 0}
+";
+
+const COMMANDS: [&str; 17] = [
+    "init",
+    "check",
+    "plan",
+    "register",
+    "run",
+    "status",
+    "log",
+    "explain",
+    "table",
+    "get",
+    "verdict",
+    "lineage",
+    "store",
+    "doctor",
+    "schema",
+    "op",
+    "completions",
+];
+
+fn empty() -> Sandbox {
+    Sandbox::new(env!("CARGO_BIN_EXE_avow"))
+}
+
+fn project() -> Sandbox {
+    let sandbox = empty();
+    sandbox.file("avow.toml", "").file("spec.yaml", SPEC);
+    sandbox.file("measure.sh", "printf '{\"yield\": %d.%d}\\n' \"$(($1 + $2))\" \"$(($1 * $2))\" > \"$3\"\n");
+    sandbox
+}
+
+/// Neither a panic nor a fault of our own.
+#[track_caller]
+fn sane(run: &Run, args: &[&str]) {
+    assert!(run.code != 70 && run.code != 101 && run.code < 128, "{args:?}: {run:?}");
+    assert!(!run.stderr.contains("panicked"), "{args:?}: {}", run.stderr);
+}
+
+#[test]
+fn every_command_has_help() {
+    let sandbox = empty();
+    let all = sandbox.avow(&["--help"]).with_code(0);
+    assert!(all.stderr.is_empty(), "{}", all.stderr);
+    for command in COMMANDS {
+        assert!(all.stdout.contains(&format!("\n  {command} ")), "{command} is listed: {}", all.stdout);
+        let help = sandbox.avow(&[command, "--help"]).with_code(0);
+        assert!(help.stdout.contains("Usage: avow"), "{}", help.stdout);
+    }
+    for part in ["check", "rebuild"] {
+        sandbox.avow(&["store", part, "--help"]).expect_code(0);
+    }
+    assert!(sandbox.avow(&["--version"]).with_code(0).stdout.starts_with("avow "));
+    assert_eq!(sandbox.list("."), [""; 0], "help leaves no trace");
+}
+
+#[test]
+fn a_wrong_command_line_is_a_usage_error() {
+    let sandbox = project();
+    for args in [
+        &[][..],
+        &["rum"],
+        &["run", "--fast"],
+        &["run", "-j", "many"],
+        &["run", "spec.yaml", "other.yaml"],
+        &["table", "--format", "pdf"],
+        &["log"],
+        &["store"],
+        &["completions", "klingon"],
+        &["run", "missing.yaml"],
+        &["op", "no/such"],
+    ] {
+        let run = sandbox.avow(args).with_code(2);
+        assert!(run.stdout.is_empty() && !run.stderr.is_empty(), "{args:?} talks to people: {run:?}");
+    }
+    // A slip of the finger gets the nearest word.
+    assert!(sandbox.avow(&["rum"]).stderr.contains("run"));
+}
+
+#[test]
+fn a_bad_spec_is_shown_with_its_lines_and_hints() {
+    let sandbox = project();
+    let spec = SPEC.replace("claims:", "clams:").replace("axes.seed", "axes.sed");
+    sandbox.file("spec.yaml", spec);
+    for command in ["check", "run", "plan", "register", "verdict"] {
+        let run = sandbox.avow(&[command]).with_code(3);
+        let lines: Vec<&str> = run.stderr.lines().collect();
+        // Both problems, in one go, each with place, line, underline and hint.
+        let sed = lines.iter().position(|line| line.starts_with("error") && line.contains("sed")).unwrap();
+        assert_eq!(lines[sed + 1].trim_start(), "--> spec.yaml:6:44", "{}", run.stderr);
+        assert!(lines[sed + 3].contains("run: [sh, measure.sh"), "{}", run.stderr);
+        assert!(lines[sed + 4].contains("^^^"), "{}", run.stderr);
+        assert!(lines[sed..].iter().any(|line| line.contains("hint: ") && line.contains("seed")), "{}", run.stderr);
+        let clams = lines.iter().position(|line| line.starts_with("error") && line.contains("clams")).unwrap();
+        assert!(lines[clams..].iter().any(|line| line.contains("hint: ") && line.contains("claims")), "{}", run.stderr);
+        assert!(run.stdout.is_empty(), "{command}: words go to standard error: {}", run.stdout);
+        assert!(!run.stderr.contains("panicked"));
+    }
+    assert!(!sandbox.has(".avow/blobs/") || sandbox.list(".avow/blobs").is_empty(), "nothing was stored");
+
+    let json = sandbox.avow(&["check", "--json"]).with_code(3).json();
+    let problems = json.as_array().unwrap();
+    assert!(problems.len() >= 2);
+    for problem in problems {
+        assert!(problem.to_string().contains("spec.yaml"), "{problem}");
+    }
+}
+
+#[test]
+fn errors_have_one_layout() {
+    let sandbox = project();
+    sandbox.avow(&["run"]).expect_code(0);
+    for args in [
+        &["run", "missing.yaml"][..],
+        &["log", "mesure"],
+        &["explain", "mesure"],
+        &["get", "mesure.result"],
+        &["lineage", "mesure.result"],
+        &["verdict", "--explain", "help"],
+        &["table", "--select", "yeld"],
+        &["run", "--only", "mesure"],
+        &["op", "mlp/tain"],
+        &["init"],
+    ] {
+        if args == ["init"] {
+            sandbox.file("experiment.yaml", "");
+        }
+        let run = sandbox.avow(args).with_code(2);
+        let lines: Vec<&str> = run.stderr.lines().collect();
+        assert!(lines[0].starts_with("error: "), "{args:?}: {}", run.stderr);
+        assert!(!lines[0].ends_with('.'), "no full stop: {}", lines[0]);
+        let hint = lines.iter().position(|line| line.starts_with("hint: "));
+        assert!(hint.is_some_and(|at| at > 0), "{args:?} says what to do: {}", run.stderr);
+        assert!(lines[1..hint.unwrap()].iter().all(|line| line.starts_with("  caused by: ")), "{}", run.stderr);
+    }
+    sandbox.remove("experiment.yaml");
+    // Names that exist are offered.
+    for (args, offered) in [
+        (&["explain", "mesure"][..], "measure"),
+        (&["verdict", "--explain", "help"], "helps"),
+        (&["table", "--select", "yeld"], "yield"),
+        (&["run", "--only", "mesure"], "measure"),
+    ] {
+        let run = sandbox.avow(args);
+        assert!(run.stderr.contains(offered), "{args:?}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn every_command_works_before_the_first_run() {
+    for sandbox in [project(), empty()] {
+        for args in [
+            &["check"][..],
+            &["check", "--full"],
+            &["check", "--json"],
+            &["plan"],
+            &["plan", "--json"],
+            &["run", "-n"],
+            &["status"],
+            &["status", "--json"],
+            &["log", "measure"],
+            &["log", "measure", "--json"],
+            &["explain", "measure"],
+            &["explain", "measure", "--json"],
+            &["table"],
+            &["table", "--json"],
+            &["table", "--format", "csv"],
+            &["get", "measure.result"],
+            &["verdict"],
+            &["verdict", "--json"],
+            &["verdict", "--check"],
+            &["verdict", "--explain", "helps"],
+            &["lineage", "helps"],
+            &["lineage", "measure.sh", "--json"],
+            &["store", "check"],
+            &["store", "rebuild"],
+            &["doctor"],
+            &["schema"],
+            &["op"],
+        ] {
+            sane(&sandbox.avow(args), args);
+        }
+        assert!(!sandbox.has(".avow"), "commands that read make no store: {:?}", sandbox.list("."));
+    }
+    let sandbox = project();
+    assert!(sandbox.avow(&["status"]).with_code(0).stdout.contains("nothing has been run"));
+    sandbox.avow(&["verdict", "--check"]).expect_code(5);
+    sandbox.avow(&["store", "check"]).expect_code(2);
+    // A registration is possible as the first thing.
+    sandbox.avow(&["register"]).expect_code(0);
+}
+
+#[test]
+fn json_is_json_and_nothing_else() {
+    let sandbox = project();
+    sandbox.avow(&["run", "--json"]).with_code(0).json();
+    let commands: [&[&str]; 14] = [
+        &["check", "--json"],
+        &["plan", "--json"],
+        &["run", "-n", "--json"],
+        &["run", "--json"],
+        &["status", "--json"],
+        &["log", "measure", "--json"],
+        &["explain", "measure", "--json"],
+        &["get", "measure.result[dose=1,seed=2]", "-o", "copy.json", "--json"],
+        &["verdict", "--json"],
+        &["verdict", "--explain", "helps", "--json"],
+        &["lineage", "helps", "--json"],
+        &["store", "check", "--json"],
+        &["doctor", "--json"],
+        &["op", "--json"],
+    ];
+    for args in commands {
+        let value = sandbox.avow(args).with_code(0).json();
+        assert!(value.is_object() || value.is_array(), "{args:?}");
+    }
+    sandbox.avow(&["store", "rebuild", "--json"]).with_code(0).json();
+    sandbox.avow(&["op", "representation/similarity", "--json"]).with_code(0).json();
+    sandbox.avow(&["schema"]).with_code(0).json();
+    assert_eq!(sandbox.read("copy.json"), "{\"yield\": 3.2}\n");
+    // JSON Lines: one object a line; CSV: a header.
+    let table = sandbox.avow(&["table", "--json"]).with_code(0);
+    let rows: Vec<serde_json::Value> = table.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 16);
+    assert_eq!(rows[0]["name"], "yield");
+    let csv = sandbox.avow(&["table", "--format", "csv"]).with_code(0);
+    assert_eq!(csv.stdout.lines().count(), 17);
+    sandbox.replace("spec.yaml", "experiment: words", "experiment: other");
+    sandbox.avow(&["register", "--json"]).with_code(0).json();
+}
+
+#[test]
+fn data_goes_to_standard_output_and_talk_to_standard_error() {
+    let sandbox = project();
+    let run = sandbox.avow(&["run"]).with_code(0);
+    assert!(run.stdout.contains("Supported") && !run.stdout.contains("executed"), "{}", run.stdout);
+    assert!(run.stderr.contains("16 executed, 0 reused"), "{}", run.stderr);
+    let quiet = sandbox.avow(&["run", "-q"]).with_code(0);
+    assert_eq!(quiet.stderr, "");
+    assert!(quiet.stdout.contains("Supported"));
+    let verbose = sandbox.avow(&["run", "-vv"]).with_code(0);
+    assert!(verbose.stderr.len() > run.stderr.len(), "{}", verbose.stderr);
+    assert_eq!(sandbox.list(".avow/log").len(), 3, "a log for each run");
+}
+
+#[test]
+fn colour_is_only_for_terminals_that_want_it() {
+    let sandbox = project();
+    sandbox.file("bad.yaml", SPEC.replace("claims:", "clams:"));
+    // Without `NO_COLOR`, into a file.
+    for args in [&["run", "spec.yaml"][..], &["verdict", "spec.yaml"], &["check", "bad.yaml"], &["log", "nothing", "--spec", "spec.yaml"]] {
+        let output = sandbox.command(env!("CARGO_BIN_EXE_avow")).args(args).env_remove("NO_COLOR").env("TERM", "xterm").output().unwrap();
+        assert!(!output.stdout.contains(&0x1b) && !output.stderr.contains(&0x1b), "{args:?}");
+    }
+    // On a terminal: `script` gives the program one.
+    let on_terminal = |no_colour: &str| {
+        let mut command = sandbox.command("script");
+        let line = format!("{} check bad.yaml", env!("CARGO_BIN_EXE_avow"));
+        command.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm").env("NO_COLOR", no_colour).stdin(Stdio::null());
+        command.output().ok().map(|output| output.stdout)
+    };
+    if let Some(coloured) = on_terminal("") {
+        assert!(coloured.contains(&0x1b), "{}", String::from_utf8_lossy(&coloured));
+        let plain = on_terminal("1").unwrap();
+        assert!(!plain.contains(&0x1b), "{}", String::from_utf8_lossy(&plain));
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let sandbox = project();
+    sandbox.replace("spec.yaml", "[1, 2, 3, 4, 5, 6, 7, 8]", "{range: [0, 3000]}");
+    let avow = env!("CARGO_BIN_EXE_avow");
+    for command in ["plan --all", "plan --json", "schema", "op --json", "explain measure --json", "--help"] {
+        // `sh` has no pipefail everywhere: the exit code goes through a file.
+        let script = format!("{{ {avow} {command}; echo $? > code; }} | head -n 1 > /dev/null");
+        let output = sandbox.command("sh").args(["-c", &script]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!said.contains("panicked") && !said.contains("error"), "{command}: {said}");
+        assert_eq!(sandbox.read("code"), "0\n", "{command}");
+    }
+}
+
+#[test]
+fn a_new_project_runs_to_its_verdict() {
+    let sandbox = empty();
+    let init = sandbox.avow(&["init", "first"]).with_code(0);
+    assert!(init.stderr.contains("avow run"), "it names the next step: {}", init.stderr);
+    let inside = |args: &[&str]| {
+        let mut command = sandbox.command(env!("CARGO_BIN_EXE_avow"));
+        let output = command.args(args).current_dir(sandbox.path("first")).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+    };
+    assert_eq!(inside(&["check"]).0, 0);
+    let (code, said) = inside(&["run"]);
+    assert_eq!(code, 0);
+    assert!(said.contains("Supported"), "{said}");
+    assert_eq!(inside(&["verdict", "--check"]).0, 0);
+    // What is there is never overwritten.
+    sandbox.avow(&["init", "first"]).expect_code(2);
+}
+
+#[test]
+fn the_completed_spec_means_the_same() {
+    let sandbox = project();
+    let full = sandbox.avow(&["check", "--full"]).with_code(0).stdout;
+    sandbox.avow(&["run"]).expect_code(0);
+    sandbox.file("spec.yaml", full);
+    sandbox.avow(&["check"]).expect_code(0);
+    assert_eq!(sandbox.executes(&["run"]), [""; 0]);
+}
+
+/// The table `| code | … |` of the page, where the page exists.
+#[test]
+fn the_page_of_exit_codes_lists_those_there_are() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source = fs::read_to_string(root.join("src/exit.rs")).unwrap();
+    let body = source.split_once("pub enum Exit {").unwrap().1.split_once("\n}").unwrap().0;
+    let in_source: BTreeMap<u8, &str> = body
+        .lines()
+        .filter_map(|line| line.trim().strip_suffix(',')?.split_once(" = "))
+        .map(|(name, code)| (code.parse().unwrap(), name))
+        .collect();
+    assert_eq!(in_source.len(), 11, "{in_source:?}");
+    let page = fs::read_to_string(root.join("../../docs/exit-codes.md")).expect("the page exists");
+    let first = |line: &str| line.strip_prefix('|')?.split('|').next()?.replace('`', "").trim().parse().ok();
+    let in_page: Vec<u8> = page.lines().filter_map(first).collect();
+    assert_eq!(in_page, in_source.keys().copied().collect::<Vec<u8>>());
+}
