@@ -4,7 +4,7 @@
 //! The networks of `canonical-alignment` are trained for real here, so this is the slowest file of the tests.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use avow_model::attempt::Outcome;
@@ -76,14 +76,18 @@ fn own_script_with_a_failure_and_a_resume() {
     );
     let seeds = seeds(&sandbox, spec);
     let rests: Vec<u64> = seeds.iter().map(|seed| seed % 97).collect();
-    let unlucky = (0..seeds.len()).find(|i| rests.iter().filter(|rest| **rest == rests[*i]).count() == 1).unwrap();
+    let unlucky =
+        (0..seeds.len()).find(|i| rests.iter().filter(|rest| **rest == rests[*i]).count() == 1).unwrap();
     let bad = bad.replace("% 8 == SEED", &format!("% 97 == {}", rests[unlucky]));
     assert_ne!(good, bad);
     sandbox.file("own-script/estimate.py", &bad);
     sandbox.avow(&["run", spec, "-k", "-j", "2"]).expect_code(1);
     let history = sandbox.history();
-    let failed: Vec<&String> =
-        history.attempts().filter(|(_, attempt)| !attempt.outcome.succeeded()).map(|(member, _)| member).collect();
+    let failed: Vec<&String> = history
+        .attempts()
+        .filter(|(_, attempt)| !attempt.outcome.succeeded())
+        .map(|(member, _)| member)
+        .collect();
     assert_eq!(failed.len(), 2, "{failed:?}");
     assert!(failed.iter().all(|member| member.contains(&format!("seed={}", seeds[unlucky]))), "{failed:?}");
     assert!(!history.latest().started().iter().any(|member| member.starts_with("spread")));
@@ -106,12 +110,26 @@ fn own_script_with_a_failure_and_a_resume() {
     assert_eq!(again.len(), 2 * 8 * 2);
     assert!(again.iter().all(|member| member.starts_with("estimate")));
     assert_eq!(verdicts(&sandbox, spec), known);
+    // Two slots or one, and however often: what has a seed writes the same bytes, folders included.
+    let mut wrote: BTreeMap<(String, &String), BTreeSet<Artifact>> = BTreeMap::new();
+    let history = sandbox.history();
+    for (member, attempt) in history.attempts().filter(|(member, _)| member.contains("source=seeded")) {
+        let member = member.replace("repeat=1", "repeat=0");
+        for (output, produced) in &attempt.outputs {
+            wrote.entry((member.clone(), output)).or_default().insert(produced.artifact);
+        }
+    }
+    assert_eq!(wrote.len(), 2 * 8);
+    for (name, artifacts) in wrote {
+        assert_eq!(artifacts.len(), 1, "{name:?}");
+    }
 }
 
 /// The values of the axis `seed`.
 fn seeds(sandbox: &Sandbox, spec: &str) -> Vec<u64> {
     let members = sandbox.avow(&["plan", spec, "--json"]).with_code(0).json();
-    let labels = members.as_array().unwrap().iter().map(|member| member["member"].as_str().unwrap().to_owned());
+    let labels =
+        members.as_array().unwrap().iter().map(|member| member["member"].as_str().unwrap().to_owned());
     let seed = |label: String| label.split("seed=").nth(1)?.split([',', ']']).next()?.parse().ok();
     let mut seeds: Vec<u64> = labels.filter_map(seed).collect();
     seeds.sort_unstable();
@@ -199,7 +217,10 @@ fn canonical_alignment() {
     // The number of slots is no part of the result: a network, its captures and their numbers again, one at a time.
     let other = gallery(&files);
     let seed = sandbox.history().latest().state.members.keys().find_map(|member| {
-        member.strip_prefix("alignment[")?.split(',').find(|pair| pair.trim_end_matches(']').starts_with("seed="))
+        member
+            .strip_prefix("alignment[")?
+            .split(',')
+            .find(|pair| pair.trim_end_matches(']').starts_with("seed="))
             .map(|pair| pair.trim_end_matches(']').to_owned())
     });
     let only = format!("alignment[{},decay=0.003]", seed.unwrap());

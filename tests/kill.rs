@@ -104,7 +104,9 @@ fn ten_deaths(jobs: &str, seed: u64) {
         let before = sandbox.survivors();
         let run = sandbox.kill_after(life, &["run", "-j", jobs]);
         assert!(run.code == 137 || run.code == 0, "{run:?}");
-        if sandbox.history().runs.iter().any(|run| run.journal.lines.len() > 1) && run.stderr.contains("had died") {
+        if sandbox.history().runs.iter().any(|run| run.journal.lines.len() > 1)
+            && run.stderr.contains("had died")
+        {
             assert!(before.iter().all(|pid| !sandbox.survivors().contains(pid)), "survivors are ended");
         }
         check(&sandbox);
@@ -124,7 +126,11 @@ fn ten_deaths(jobs: &str, seed: u64) {
     // One that was killed before its journal had a line left none; the others were closed by their successor.
     assert!(died.len() >= 3, "{}", died.len());
     for run in died {
-        assert!(matches!(run.state.closed, Some(Closing::Abandoned | Closing::Complete)), "{:?}", run.state.closed);
+        assert!(
+            matches!(run.state.closed, Some(Closing::Abandoned | Closing::Complete)),
+            "{:?}",
+            run.state.closed
+        );
     }
 }
 
@@ -143,7 +149,10 @@ fn a_killed_run_is_closed_and_its_processes_are_ended_by_the_next() {
     let sandbox = project();
     // It ignores polite signals and outlives its runner, until there is a file that the test makes.
     let calm = sandbox.root().with_file_name("calm");
-    sandbox.file("slow.sh", format!("if ! [ -e {} ]; then trap '' TERM; touch ready; sleep 300; fi\n{SLOW}", calm.display()));
+    sandbox.file(
+        "slow.sh",
+        format!("if ! [ -e {} ]; then trap '' TERM; touch ready; sleep 300; fi\n{SLOW}", calm.display()),
+    );
     sandbox.kill_when(|sandbox| working(sandbox, "ready"), &["run", "-j", "1"]);
     assert!(!sandbox.survivors().is_empty(), "the stage outlived its runner");
     fs::write(&calm, "").unwrap();
@@ -257,7 +266,11 @@ fn what_is_never_reused_is_yet_not_repeated_by_a_resumed_run() {
     assert_eq!(executed.len(), 13 - finished, "{executed:?}");
     check(&sandbox);
     let again = sandbox.executes(&["run"]);
-    assert_eq!(again.iter().filter(|member| member.starts_with("slow")).count(), 12, "a new run measures anew");
+    assert_eq!(
+        again.iter().filter(|member| member.starts_with("slow")).count(),
+        12,
+        "a new run measures anew"
+    );
 }
 
 #[test]

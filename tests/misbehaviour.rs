@@ -1,5 +1,4 @@
 //! Programs that misbehave get the outcome they earned, the run goes on, and nothing is left of them.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
 

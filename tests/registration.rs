@@ -25,7 +25,8 @@ claims:
 ";
 
 /// The yield rises by 1 and a little.
-const MEASURE: &str = "printf '{\"yield\": %d.%d}\\n' \"$(($1 + $2 + $(cat \"$3\")))\" \"$(($1 * $2))\" > \"$4\"\n";
+const MEASURE: &str =
+    "printf '{\"yield\": %d.%d}\\n' \"$(($1 + $2 + $(cat \"$3\")))\" \"$(($1 * $2))\" > \"$4\"\n";
 
 fn project() -> Sandbox {
     let sandbox = Sandbox::new(env!("CARGO_BIN_EXE_avow"));
@@ -67,7 +68,11 @@ fn what_is_registered_and_then_carried_out_is_confirmatory() {
     assert_eq!(run["registration"], run["chain"], "the first line names the chain");
 
     let again = sandbox.avow(&["register"]).with_code(2);
-    assert!(again.stderr.contains("registered already") && again.stderr.contains("avow run"), "{}", again.stderr);
+    assert!(
+        again.stderr.contains("registered already") && again.stderr.contains("avow run"),
+        "{}",
+        again.stderr
+    );
     assert_eq!(kinds(&sandbox), ["register"]);
 
     sandbox.avow(&["run"]).expect_code(0);
@@ -194,7 +199,11 @@ fn values_stay_hidden_until_the_plan_is_complete() {
 
     sandbox.avow(&["run"]).expect_code(0);
     let table = sandbox.avow(&["table"]).with_code(0);
-    assert!(numbers.iter().all(|number| table.stdout.contains(number.trim_end_matches(".0"))), "{}", table.stdout);
+    assert!(
+        numbers.iter().all(|number| table.stdout.contains(number.trim_end_matches(".0"))),
+        "{}",
+        table.stdout
+    );
     sandbox.avow(&["verdict", "--check"]).expect_code(0);
 }
 

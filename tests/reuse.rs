@@ -1,7 +1,6 @@
 //! What runs again after an edit, and what does not.
 //!
 //! Counted from the journals: a member was executed if its attempt was started.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use avow_testkit::Sandbox;
 

@@ -233,7 +233,10 @@ fn a_journal_that_was_edited_is_damaged_evidence() {
 /// Makes the scores wait until the test creates a file.
 fn hold(sandbox: &Sandbox) -> std::path::PathBuf {
     let go = sandbox.root().with_file_name("go");
-    sandbox.file("score.sh", format!("touch held\nwhile ! [ -e {} ]; do sleep 0.02; done\n{SCORE}", go.display()));
+    sandbox.file(
+        "score.sh",
+        format!("touch held\nwhile ! [ -e {} ]; do sleep 0.02; done\n{SCORE}", go.display()),
+    );
     go
 }
 
@@ -244,7 +247,10 @@ fn reading_works_during_a_run() {
     let mut running = sandbox.start(&["run", "-j", "2"]);
     let scores = |sandbox: &Sandbox| {
         let history = sandbox.history();
-        history.runs.last().is_some_and(|run| run.started().iter().filter(|m| m.starts_with("score")).count() == 2)
+        history
+            .runs
+            .last()
+            .is_some_and(|run| run.started().iter().filter(|m| m.starts_with("score")).count() == 2)
     };
     running.wait_until(scores);
     assert!(running.is_running());

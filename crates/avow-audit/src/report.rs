@@ -4,14 +4,16 @@
 //! the plan has come. Damage never hides. Absent: the decision of what to show where, which is the tool's; it
 //! asks [`crate::evidence::Evidence::hidden`].
 
+use std::collections::BTreeSet;
+
 use avow_model::canonical::Record;
-use avow_model::digest::{BlobDigest, PlanDigest};
+use avow_model::digest::{AttemptDigest, BlobDigest, PlanDigest};
 use avow_model::ledger::Ledger;
 use avow_model::plan::Plan;
 use serde::Serialize;
 
 use crate::deviation::{self, Deviation};
-use crate::evidence::{Completeness, Evidence};
+use crate::evidence::{Completeness, Evidence, Fate};
 use crate::finding::Finding;
 use crate::integrity::{self, RunJournal};
 use crate::judge::{self, Verdict};
@@ -111,7 +113,7 @@ fn audit_with(
 }
 
 /// How far the registered plan has come, where it is incomplete and values stay hidden for that. A spec that
-/// was changed after its registration opens nothing: the attempts are the same.
+/// was changed after its registration opens nothing that was made under it; what is its own is shown.
 pub fn hidden(
     evidence: &Evidence<'_>,
     source: Source<'_>,
@@ -128,11 +130,26 @@ fn hiding(
     ledger: &Ledger,
 ) -> Result<Option<Completeness>, AuditError> {
     let completeness = match registered {
-        Some(plan) => Evidence::gather(plan, source, ledger)?.completeness(),
+        Some(plan) => {
+            let other = Evidence::gather(plan, source, ledger)?;
+            if made_under_registration(evidence).is_disjoint(&made_under_registration(&other)) {
+                return Ok(None);
+            }
+            other.completeness()
+        }
         None if evidence.hidden() => evidence.completeness(),
         None => return Ok(None),
     };
     Ok(Some(completeness).filter(|c| !c.is_complete()))
+}
+
+/// The attempts that stand and were started under the registration.
+fn made_under_registration(evidence: &Evidence<'_>) -> BTreeSet<AttemptDigest> {
+    let standing = evidence.members().filter_map(|member| match &member.fate {
+        Fate::Stands(stands) if stands.covered => Some(stands.attempt),
+        _ => None,
+    });
+    standing.collect()
 }
 
 /// The registered plan, where it is another than the one judged.

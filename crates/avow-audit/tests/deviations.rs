@@ -207,6 +207,20 @@ fn an_incomplete_registered_plan_hides_its_values() {
 }
 
 #[test]
+fn a_spec_changed_in_mid_run_opens_nothing_that_was_made_under_the_registration() {
+    let mut other = planned();
+    other.claims[0].alpha = "0.10".to_owned();
+    let mut lab = Lab::new(other);
+    lab.register(&planned());
+    assert!(!lab.audit().hidden, "nothing was made yet");
+    let first = lab.member("train", 0);
+    lab.succeed(first, &accuracy(0.9));
+    let report = lab.audit();
+    assert_eq!((report.hidden, report.standing), (true, Standing::Exploratory));
+    assert!(report.verdicts.is_empty());
+}
+
+#[test]
 fn what_follows_a_final_failure_is_final_too() {
     let mut test = stage("test", &["seed"], MeasurementFormat::FlatJson);
     let from = Source::Output {

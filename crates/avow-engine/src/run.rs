@@ -421,8 +421,8 @@ fn joined(result: Result<Finished, tokio::task::JoinError>) -> Result<Finished, 
     result.map_err(|error| EngineError::Panic(error.to_string()))
 }
 
-/// The runs of exactly this plan since it was last carried to its end, latest first: their volatile attempts
-/// still count, so that a run that was killed goes on where it was. Nothing is read where nothing is volatile.
+/// The runs of exactly this plan since one of them last came to the end it was asked for, latest first: their
+/// volatile attempts still count, so that a run that was killed goes on where it was. Nothing is read where nothing is volatile.
 fn unfinished(session: &Session, plan: &Plan) -> Result<Vec<String>, EngineError> {
     if plan.stages.iter().all(|stage| stage.reuse != Reuse::Never) {
         return Ok(Vec::new());
@@ -438,7 +438,7 @@ fn unfinished(session: &Session, plan: &Plan) -> Result<Vec<String>, EngineError
     runs.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
     let mut names = Vec::new();
     for (_, file) in runs {
-        if file.closing()? == Some(Closing::Complete) {
+        if matches!(file.closing()?, Some(Closing::Complete | Closing::Partial)) {
             break;
         }
         names.push(file.run);

@@ -63,12 +63,15 @@ impl fmt::Display for Reach {
     }
 }
 
-/// Two significant digits, plain.
+/// Two or three significant digits: plain down to a millionth, then in scientific form.
 pub(crate) fn rounded(q: f64) -> String {
     if q >= 0.1 {
         return format!("{}", (q * 1000.0).round() / 1000.0);
     }
-    let digits = (1.0 - q.log10().floor()).clamp(2.0, 12.0) as usize;
+    if q < 1e-6 {
+        return format!("{q:.1e}");
+    }
+    let digits = (1.0 - q.log10().floor()).max(2.0) as usize;
     let text = format!("{q:.digits$}");
     text.trim_end_matches('0').to_owned()
 }
@@ -278,6 +281,12 @@ mod tests {
     fn four_levels_have_the_ceiling_of_the_design() {
         assert!((pooled_ceiling(4, 1_000_000) - 0.9682458366).abs() < 1e-9);
         assert!((pooled_ceiling(4, 1) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn probabilities_are_rounded_for_people() {
+        let shown = [1.0, 0.25, 0.0125, 0.0078125, 4.882e-4, 3e-15].map(rounded);
+        assert_eq!(shown, ["1", "0.25", "0.013", "0.0078", "0.00049", "3.0e-15"]);
     }
 
     #[test]

@@ -61,7 +61,11 @@ fn verify(args: &args::StoreArg, output: &Output) -> Result<Exit, Failure> {
     } else {
         for problem in &report.problems {
             let (word, colour) = if problem.is_damage() { ("damaged:", 31) } else { ("problem:", 33) };
-            output.data(format!("{} {}: {problem}", output.coloured(word, colour), shown(&project, problem)))?;
+            output.data(format!(
+                "{} {}: {problem}",
+                output.coloured(word, colour),
+                shown(&project, problem)
+            ))?;
             output.data(format!("  {}", problem.remedy()))?;
         }
         output.data(summary(&report))?;

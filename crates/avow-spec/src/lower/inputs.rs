@@ -240,11 +240,12 @@ fn mount(cx: &Cx<'_>, entry: &Entry) -> Option<Option<String>> {
 fn address(cx: &Cx<'_>, entry: &Entry) -> Option<Given> {
     let (url, digest) = (entry.value.get("url")?, entry.value.get("digest"));
     let text = url.text()?;
-    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    let Some(rest) = rest.filter(|r| !r.is_empty() && !r.contains(char::is_whitespace)) else {
-        let message = format!("`{text}` is no `https://` address");
-        cx.push(Diagnostic::error("url", url.span.clone(), message));
-        return None;
+    let rest = match fetchable(text) {
+        Ok(rest) => rest,
+        Err(message) => {
+            cx.push(Diagnostic::error("url", url.span.clone(), message));
+            return None;
+        }
     };
     let hex = digest?.text()?;
     let hex = hex.strip_prefix("blake3:").or_else(|| hex.strip_prefix("blob:")).unwrap_or(hex);
@@ -260,6 +261,33 @@ fn address(cx: &Cx<'_>, entry: &Entry) -> Option<Given> {
         from: url.span.clone(),
         axes: HashMap::new(),
     })
+}
+
+/// An address without its scheme, or why it would not be fetched. The fetcher has the same rules and the last
+/// word; here they come with a line of the spec, before anything runs.
+fn fetchable(text: &str) -> Result<&str, String> {
+    let (secure, plain) = (text.strip_prefix("https://"), text.strip_prefix("http://"));
+    let rest = secure.or(plain).filter(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace));
+    let rest = rest.ok_or_else(|| format!("`{text}` is no `https://` address"))?;
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if authority.contains('@') {
+        // Not repeated: it may hold a password.
+        return Err("the address holds a user name or a password, which would be recorded".to_owned());
+    }
+    if secure.is_none() && !is_this_machine(authority) {
+        return Err(format!("`{text}` is not secure: `http://` is for addresses of this machine only"));
+    }
+    Ok(rest)
+}
+
+/// Whether a host, perhaps with a port, is a loopback address.
+fn is_this_machine(authority: &str) -> bool {
+    let host = match authority.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    };
+    let address = host.parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// No two inputs share a place, and no output is written over an input. In the order of paths whatever lies
