@@ -13,11 +13,11 @@ use avow_model::digest::{Artifact, BlobDigest};
 use avow_model::journal::{Closing, Event};
 use avow_testkit::Sandbox;
 
-/// Twelve members that take a moment each and write their output in two halves, and one that reads them all.
+/// Twenty-four members that take a tenth of a second each and write their output in two halves, and one that reads them all.
 const SPEC: &str = "\
 avow: 1
 experiment: mortal
-axes: {seed: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]}
+axes: {seed: {range: [1, 25]}}
 stages:
   slow:
     run: [sh, slow.sh, '${axes.seed}', '${outputs.result}', '${outputs.trace}']
@@ -94,20 +94,23 @@ fn check(sandbox: &Sandbox) {
     }
 }
 
-/// Kills a run ten times and lets it end; everything is as if nothing had happened.
-fn ten_deaths(jobs: &str, seed: u64) {
+/// Kills a run ten times, each time within so many milliseconds, and lets it end; everything is as if nothing
+/// had happened.
+fn ten_deaths(jobs: &str, seed: u64, longest: u64) {
     let sandbox = project();
     let mut state = seed;
     for _ in 0..10 {
-        // Alone on a machine a whole run takes about a second and a half with one slot.
-        let life = Duration::from_millis(draw(&mut state, 400));
+        let life = Duration::from_millis(draw(&mut state, longest));
         let before = sandbox.survivors();
         let run = sandbox.kill_after(life, &["run", "-j", jobs]);
-        assert!(run.code == 137 || run.code == 0, "{run:?}");
-        if sandbox.history().runs.iter().any(|run| run.journal.lines.len() > 1)
-            && run.stderr.contains("had died")
-        {
-            assert!(before.iter().all(|pid| !sandbox.survivors().contains(pid)), "survivors are ended");
+        // All lives together are shorter than the members take, so none of them sees the end.
+        assert_eq!(run.code, 137, "{run:?}");
+        if run.stderr.contains("had died") {
+            let alive = sandbox.survivors();
+            assert!(
+                before.iter().all(|pid| !alive.contains(pid)),
+                "the next run ends what the last one left"
+            );
         }
         check(&sandbox);
     }
@@ -122,26 +125,21 @@ fn ten_deaths(jobs: &str, seed: u64) {
     let history = sandbox.history();
     assert!(history.attempts().any(|(_, attempt)| attempt.outcome == Outcome::Lost), "some were under way");
     let (last, died) = history.runs.split_last().unwrap();
+    assert!(died.iter().any(|run| run.state.counts().succeeded > 0), "some were done");
     assert_eq!(last.state.closed, Some(Closing::Complete));
     // One that was killed before its journal had a line left none; the others were closed by their successor.
-    assert!(died.len() >= 3, "{}", died.len());
-    for run in died {
-        assert!(
-            matches!(run.state.closed, Some(Closing::Abandoned | Closing::Complete)),
-            "{:?}",
-            run.state.closed
-        );
-    }
+    assert!(died.len() >= 5, "{}", died.len());
+    assert!(died.iter().all(|run| run.state.closed == Some(Closing::Abandoned)));
 }
 
 #[test]
 fn ten_deaths_with_one_slot() {
-    ten_deaths("1", 11);
+    ten_deaths("1", 19, 400);
 }
 
 #[test]
 fn ten_deaths_with_two_slots() {
-    ten_deaths("2", 5);
+    ten_deaths("2", 31, 240);
 }
 
 #[test]
@@ -263,7 +261,7 @@ fn what_is_never_reused_is_yet_not_repeated_by_a_resumed_run() {
     sandbox.kill_when(four, &["run", "-j", "1"]);
     let finished = sandbox.history().successes().len();
     let executed = sandbox.executes(&["run"]);
-    assert_eq!(executed.len(), 13 - finished, "{executed:?}");
+    assert_eq!(executed.len(), 25 - finished, "{executed:?}");
     check(&sandbox);
     let again = sandbox.executes(&["run"]);
     assert_eq!(
@@ -282,7 +280,7 @@ fn an_interrupted_run_keeps_what_was_finished() {
     running.wait().expect_code(130);
     let finished = sandbox.history().successes().values().sum::<usize>();
     let executed = sandbox.executes(&["run"]);
-    assert_eq!(executed.len(), 13 - finished);
+    assert_eq!(executed.len(), 25 - finished);
     check(&sandbox);
     // Each attempt was announced before it was made.
     for run in sandbox.history().runs {

@@ -40,7 +40,8 @@ fn main() -> ExitCode {
     if !matches!(cli.command, Command::Run(_)) {
         logging::start(cli.verbose, None);
     }
-    let exit = dispatch(&cli.command, cli.verbose, &output).unwrap_or_else(|failure| output.failure(&failure));
+    let exit =
+        dispatch(&cli.command, cli.verbose, &output).unwrap_or_else(|failure| output.failure(&failure));
     exit.into()
 }
 

@@ -45,8 +45,15 @@ pub(crate) fn quoted_references(text: &str) -> Vec<Quoted> {
 
 /// Reads a shell text.
 pub(crate) fn parse(text: &str) -> Script {
-    let mut lexer =
-        Lexer { text, at: 0, script: Script::default(), command: Vec::new(), documents: Vec::new() };
+    let mut lexer = Lexer {
+        text,
+        at: 0,
+        script: Script::default(),
+        command: Vec::new(),
+        documents: Vec::new(),
+        open: 0,
+        before: 0,
+    };
     lexer.run();
     lexer.script
 }
@@ -58,6 +65,10 @@ struct Lexer<'a> {
     command: Vec<Word>,
     /// Delimiters of here-documents whose bodies follow the current line.
     documents: Vec<String>,
+    /// Parentheses that are open here.
+    open: usize,
+    /// How many commands there were when the current line or list began.
+    before: usize,
 }
 
 impl Lexer<'_> {
@@ -75,6 +86,7 @@ impl Lexer<'_> {
                 '\n' => {
                     self.at += 1;
                     self.end();
+                    self.before = self.script.commands.len();
                     self.skip_documents();
                 }
                 c if c.is_whitespace() => self.at += c.len_utf8(),
@@ -101,7 +113,20 @@ impl Lexer<'_> {
             return;
         }
         self.at += 1;
+        match c {
+            '(' => self.open += 1,
+            // `a|b)` in a `case`: what stands before the parenthesis are patterns, no commands.
+            ')' if self.open == 0 => {
+                self.command.clear();
+                self.script.commands.truncate(self.before);
+            }
+            ')' => self.open -= 1,
+            _ => {}
+        }
         self.end();
+        if c != '|' {
+            self.before = self.script.commands.len();
+        }
     }
 
     fn redirection(&mut self) {
@@ -179,10 +204,26 @@ impl Lexer<'_> {
             self.at += 3;
         } else if self.rest().starts_with("${") {
             self.at += self.rest().find('}').map_or(self.rest().len(), |end| end + 1);
+        } else if self.rest().starts_with("$((") {
+            self.arithmetic();
         } else {
             self.at += 1;
             while self.peek().is_some_and(|c| c.is_alphanumeric() || c == '_') {
                 self.at += self.peek().map_or(0, char::len_utf8);
+            }
+        }
+    }
+
+    /// `$((…))`: nothing in it is a command.
+    fn arithmetic(&mut self) {
+        let mut depth = 0usize;
+        while let Some(c) = self.peek() {
+            self.at += c.len_utf8();
+            match c {
+                '(' => depth += 1,
+                ')' if depth == 1 => return,
+                ')' => depth = depth.saturating_sub(1),
+                _ => {}
             }
         }
     }
@@ -251,7 +292,8 @@ pub(crate) fn starters(command: &[Word]) -> Vec<&Word> {
     let mut wrapped = false;
     while let Some(word) = words.next() {
         let text = word.text.as_str();
-        let plain = !word.computed;
+        // `[` alone is the command, not a pattern.
+        let plain = !word.computed || text == "[";
         if assignment(text) || (plain && (KEYWORDS.contains(&text) || SILENT.contains(&text))) {
             continue;
         }
@@ -311,6 +353,16 @@ mod tests {
         assert_eq!(started("cat <<EOF > f\nrm -rf x\nEOF\nsort f"), ["cat", "sort"]);
         assert_eq!(started("f() { ls; }\nf"), ["ls", "f"]);
         assert_eq!(parse("f() { ls; }\nf").functions, ["f"]);
+    }
+
+    #[test]
+    fn arithmetic_and_patterns_start_nothing() {
+        assert_eq!(started("if [ $(( (3 + 1) % 2 )) = 7 ]; then exit 1; fi; touch o"), ["touch"]);
+        assert_eq!(started("i=$((i + 1)); sort a"), ["sort"]);
+        assert_eq!(started("case $x in\n a|b) sort f;;\n *) wc f;;\nesac"), ["sort", "wc"]);
+        assert_eq!(started("case $x in a|b) sort f;; *) wc f;; esac; ls"), ["sort", "wc", "ls"]);
+        assert_eq!(started("(cd a && make)|tee log"), ["make", "tee"]);
+        assert_eq!(started("echo $(date; (ls))"), ["date", "ls"]);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! From YAML text to a plan, with a place in every complaint.
 //!
 //! A spec is read twice as one thing: as it was typed and as it is meant. [`read`] builds a located tree and
-//! checks its form against the key tables; [`lower`] resolves names, fills in defaults and gives a
+//! checks its form against the key tables; [`lower()`] resolves names, fills in defaults and gives a
 //! [`avow_model::plan::Plan`]. Both collect every problem they find, each with its place, so that a person
-//! mends a spec once and not ten times. [`full`] writes the plan back with every default spelled out, and
-//! [`schema`] and [`keys_markdown`] write the tables for editors and readers.
+//! mends a spec once and not ten times. [`full()`] writes the plan back with every default spelled out, and
+//! [`schema()`] and [`keys_markdown`] write the tables for editors and readers.
 //!
 //! Deliberately absent: files, environment, processes, clocks, threads. What must be known of the world
 //! ([`World`]: which files exist, what they contain, which programs there are) the caller answers, with
@@ -12,7 +12,7 @@
 //! value and the command line renders it.
 //!
 //! No spec may crash, hang or exhaust memory. Nesting, aliases and sizes are bounded while the tree is built
-//! ([`tree`]), recursion never goes deeper than the tree, and no step expands a product of axes.
+//! ([`tree`](mod@tree)), recursion never goes deeper than the tree, and no step expands a product of axes.
 //!
 //! ```
 //! let text = "avow: 1\nexperiment: hello\nstages:\n  one: {run: echo hi}\n";

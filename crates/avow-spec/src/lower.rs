@@ -1,8 +1,8 @@
 //! From the tree to the plan: what every name refers to, what every default is, what cannot work.
 //!
 //! The steps run in order and each collects its own complaints, so that a wrong axis does not hide a wrong
-//! claim: [`axes`], then stages ([`outputs`], [`inputs`], [`stage`]), their graph ([`scope`]), their files
-//! ([`files`]), then [`claims`]. A step that cannot make sense of a part leaves it out and goes on; a plan
+//! claim: `axes`, then stages (`outputs`, `inputs`, `stage`), their graph (`scope`), their files
+//! (`files`), then `claims`. A step that cannot make sense of a part leaves it out and goes on; a plan
 //! comes only of a spec without any error. Nothing here expands a product of axes.
 
 mod axes;

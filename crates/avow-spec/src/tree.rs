@@ -1,7 +1,7 @@
 //! The located tree: a YAML document with the place of every key and value.
 //!
 //! The tree is what a spec *says*, before anyone asks what it means: scalars keep their text, mappings keep
-//! their order, both places of a duplicate key are known. It is built from parser events in [`build`], within
+//! their order, both places of a duplicate key are known. It is built from parser events in `build`, within
 //! fixed bounds on file size, nesting and the expansion of aliases, so that walking it is always cheap and
 //! never deep. An alias shares its anchor's node.
 

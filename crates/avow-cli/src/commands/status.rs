@@ -122,7 +122,9 @@ fn as_json(state: &RunState, runner: Option<u32>, output: &Output) -> Result<(),
     let running: Vec<&String> = state
         .members
         .iter()
-        .filter(|(_, s)| matches!(s, MemberState::Running { .. }) && state.closed.is_none() && runner.is_some())
+        .filter(|(_, s)| {
+            matches!(s, MemberState::Running { .. }) && state.closed.is_none() && runner.is_some()
+        })
         .map(|(member, _)| member)
         .collect();
     let failed: Vec<_> = state

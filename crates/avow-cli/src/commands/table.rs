@@ -1,8 +1,8 @@
 //! `avow table`: the measurements, joined with their cells.
 
-use avow_audit::{Evidence, integrity};
 use avow_audit::measure::table::{Row, Table};
 use avow_audit::measure::{self};
+use avow_audit::{Evidence, integrity};
 
 use crate::args::{self, Form};
 use crate::commands::verdict::damage_of;
