@@ -266,7 +266,7 @@ fn what_is_never_reused_is_yet_not_repeated_by_a_resumed_run() {
     let again = sandbox.executes(&["run"]);
     assert_eq!(
         again.iter().filter(|member| member.starts_with("slow")).count(),
-        12,
+        24,
         "a new run measures anew"
     );
 }

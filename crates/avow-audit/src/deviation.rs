@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use avow_model::claim::{Claim, Test};
 use avow_model::digest::{Artifact, AttemptDigest, RegistrationDigest};
+use avow_model::ledger::Ledger;
 use avow_model::op::Kind;
 use avow_model::plan::{Plan, Source as From};
 use serde::Serialize;
@@ -52,6 +53,8 @@ pub enum Class {
     Divergence,
     /// Two registrations of which neither is before the other.
     ConcurrentAmendment,
+    /// Values were read before the registered plan was complete.
+    Exposure,
 }
 
 /// When a deviation happened.
@@ -108,6 +111,11 @@ pub enum What {
         /// Each artifact with the first attempt that wrote it; the first is the one that stands.
         artifacts: Vec<(Artifact, AttemptDigest)>,
     },
+    /// What was read before the registered plan was complete, by command.
+    Read {
+        /// The commands that showed values, with how often.
+        commands: BTreeMap<String, usize>,
+    },
     /// The registrations on the other sides of a fork.
     Registrations {
         /// Their ledger lines.
@@ -129,6 +137,7 @@ impl Class {
             Class::Incident => "incident",
             Class::Divergence => "divergence",
             Class::ConcurrentAmendment => "concurrent-amendment",
+            Class::Exposure => "exposure",
         }
     }
 }
@@ -170,6 +179,18 @@ pub fn deviations(evidence: &Evidence<'_>, registered: Option<&Plan>) -> Vec<Dev
         out.extend(stage.divergences());
     }
     out
+}
+
+/// What the ledger says was read before the plan was complete. It states what was read through this tool, no
+/// more.
+pub fn exposures(ledger: &Ledger) -> Option<Deviation> {
+    let mut commands: BTreeMap<String, usize> = BTreeMap::new();
+    for entry in ledger.entries().iter().filter(|entry| entry.kind == "exposure") {
+        let command = entry.fields.get("command").and_then(|c| c.as_str()).unwrap_or("unknown");
+        *commands.entry(command.to_owned()).or_default() += 1;
+    }
+    let what = What::Read { commands: commands.clone() };
+    (!commands.is_empty()).then_some(Deviation { class: Class::Exposure, when: When::After, what })
 }
 
 struct Stage<'a> {
@@ -248,7 +269,7 @@ impl Deviation {
     pub fn concerns(&self, plan: &Plan, claim: &Claim) -> bool {
         let stage = match &self.what {
             What::Plan(change) => return planned::concerns(change, &claim.name, &rests_on(plan, claim)),
-            What::Registrations { .. } => return true,
+            What::Registrations { .. } | What::Read { .. } => return true,
             What::OlderAttempts { stage, .. }
             | What::Members { stage, .. }
             | What::FailedAttempts { stage, .. }

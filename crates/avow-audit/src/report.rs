@@ -12,7 +12,7 @@ use avow_model::ledger::Ledger;
 use avow_model::plan::Plan;
 use serde::Serialize;
 
-use crate::deviation::{self, Deviation};
+use crate::deviation::{self, Class, Deviation};
 use crate::evidence::{Completeness, Evidence, Fate};
 use crate::finding::Finding;
 use crate::integrity::{self, RunJournal};
@@ -89,7 +89,8 @@ fn audit_with(
         None => findings.extend(ledger_findings(ledger)),
     }
     let registered = registered_plan(&evidence, source, &mut findings)?;
-    let deviations = deviation::deviations(&evidence, registered.as_ref());
+    let mut deviations = deviation::deviations(&evidence, registered.as_ref());
+    deviations.extend(deviation::exposures(ledger));
     let hiding = hiding(&evidence, registered.as_ref(), source, ledger)?;
     let hidden = hiding.is_some() && !peek;
     let readings = if hidden { Readings::default() } else { selected(&evidence, source)? };
@@ -193,5 +194,10 @@ fn attach(plan: &Plan, verdicts: &mut [Verdict], deviations: &[Deviation]) {
         let Some(claim) = plan.claim(&verdict.claim) else { continue };
         let concerning = deviations.iter().enumerate().filter(|(_, d)| d.concerns(plan, claim));
         verdict.deviations = concerning.map(|(index, _)| index).collect();
+        // What was made before its registration cannot confirm anything.
+        let older = |index: &usize| deviations[*index].class == Class::OlderThanRegistration;
+        if verdict.deviations.iter().any(older) {
+            verdict.standing = Standing::Exploratory;
+        }
     }
 }

@@ -12,6 +12,7 @@
 //! once a second, until it has shown more than that; see [`Peak::of`].
 
 use std::io;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -97,7 +98,9 @@ impl Watch<'_> {
         loop {
             let (ended, cancelled) = self.sleep()?;
             if ended {
-                return Ok(self.asked.map_or(End::Itself, |(end, _)| end));
+                let Some((end, at)) = self.asked else { return Ok(End::Itself) };
+                self.linger(at);
+                return Ok(end);
             }
             let now = Instant::now();
             if cancelled {
@@ -144,6 +147,18 @@ impl Watch<'_> {
             // A stopped process would not notice.
             self.family.signal(Signal::CONT);
             self.asked = Some((end, now + self.limits.grace));
+        }
+    }
+
+    /// The grace period is the whole family's. A shell dies of the signal at once, and the program that it
+    /// started may still be saving its work.
+    fn linger(&self, until: Instant) {
+        let alive = |pid: &i32| proc::stat(*pid).is_some_and(|stat| !stat.ended());
+        while Instant::now() < until
+            && self.cancel.level() != Level::Kill
+            && self.family.members().iter().any(alive)
+        {
+            thread::sleep(SHORTEST);
         }
     }
 

@@ -78,6 +78,21 @@ async fn a_polite_program_may_end_itself_when_it_is_stopped() {
 }
 
 #[tokio::test]
+async fn a_program_behind_a_shell_may_end_itself_too() {
+    let bench = Arc::new(Bench::new());
+    let polite = "import signal, sys, time\ndef bye(*_):\n    time.sleep(0.2)\n    print('saved', flush=True)\n    sys.exit(0)\n\
+        signal.signal(signal.SIGTERM, bye)\nopen('ready', 'w').close()\ntime.sleep(60)";
+    // The shell itself dies of the signal at once.
+    let action = sh(&format!("python3 -c \"{polite}\"; echo never"));
+    let running = start(&bench, action, Terms::default());
+    eventually("the program is ready", || ready(&bench));
+    bench.cancel.stop();
+    let done = running.await.unwrap();
+    assert_eq!(done.outcome, Outcome::Cancelled);
+    assert_eq!(bench.text(done.stdout), "saved\n");
+}
+
+#[tokio::test]
 async fn a_program_that_ignores_the_request_is_killed_after_the_grace() {
     let bench = Arc::new(Bench::new());
     let running = start(&bench, words(&["python3", "-c", STUBBORN]), Terms::default());

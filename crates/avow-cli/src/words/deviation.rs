@@ -38,6 +38,14 @@ fn what(deviation: &Deviation) -> String {
             "{member} wrote {} different `{output}`; the first under the registration counts",
             artifacts.len()
         ),
+        What::Read { commands } => {
+            let read: Vec<String> =
+                commands.iter().map(|(command, n)| format!("{command} ({n} times)")).collect();
+            format!(
+                "values were read before the plan was complete, by {}",
+                read.join(", ").replace("(1 times)", "(once)")
+            )
+        }
         What::Registrations { entries } => {
             let names: Vec<String> = entries.iter().map(|entry| entry.short()).collect();
             format!("registered on two sides of a fork: {}", names.join(", "))

@@ -242,6 +242,16 @@ fn qualifier(qualifier: &Qualifier) -> String {
 /// What the verdicts rest on: registration, deviations.
 fn standing(report: &Report) -> String {
     let mut out = match (report.standing, &report.registration) {
+        (Standing::Confirmatory, Some(registration))
+            if report.verdicts.iter().all(|v| v.standing == Standing::Exploratory)
+                && !report.verdicts.is_empty() =>
+        {
+            format!(
+                "Exploratory: the plan is the one registered as {}, but what these claims rest on is older; \
+                 see the deviations.\n",
+                registration.leaf.short()
+            )
+        }
         (Standing::Confirmatory, Some(registration)) => format!(
             "Confirmatory: the plan is the one registered as {} (the order of events is the author's word; \
              no outside witness).\n",
@@ -255,6 +265,21 @@ fn standing(report: &Report) -> String {
             "Exploratory: nothing was registered before. `avow register` freezes a plan.\n".to_owned()
         }
     };
+    let mixed = report.standing == Standing::Confirmatory;
+    let older: Vec<&str> = report
+        .verdicts
+        .iter()
+        .filter(|v| mixed && v.standing == Standing::Exploratory)
+        .map(|v| v.claim.as_str())
+        .collect();
+    if !older.is_empty() && older.len() < report.verdicts.len() {
+        let mut names = older;
+        names.dedup();
+        out.push_str(&format!(
+            "Exploratory all the same, for they rest on older attempts: {}.\n",
+            names.join(", ")
+        ));
+    }
     for (index, one) in report.deviations.iter().enumerate() {
         out.push_str(&format!("  deviation {}: {}\n", index + 1, deviation::words(one)));
     }
@@ -271,6 +296,12 @@ pub fn explained(plan: &Plan, report: &Report, claim: &str) -> Option<String> {
     }
     for verdict in members {
         out.push_str(&one(verdict, report));
+    }
+    for (word, means) in &declared.means {
+        out.push_str(&format!("  {:<12} {}\n", format!("if {word}"), means.trim()));
+    }
+    if let Some(silent) = &declared.silent_on {
+        out.push_str(&format!("  {:<12} {}\n", "silent on", silent.trim()));
     }
     out.push_str(&standing(report));
     Some(out)
