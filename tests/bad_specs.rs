@@ -18,31 +18,28 @@ fn check(path: &Path, json: bool) -> Output {
 #[test]
 fn every_bad_spec_is_answered_with_places() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/specs/bad");
-    let mut seen = 0;
+    let mut refused = 0;
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|e| e != "yaml") {
             continue;
         }
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        // What is wrong with its form is the same everywhere; what is wrong with its files depends on the place.
-        let expected = fs::read_to_string(path.with_extension("txt")).unwrap();
         let (text, json) = (check(&path, false), check(&path, true));
         let talk = String::from_utf8_lossy(&text.stderr).into_owned();
         assert!(!talk.contains("panicked"), "{name}: {talk}");
-        if expected.contains("error[") {
-            assert_eq!(text.status.code(), Some(3), "{name}: {talk}");
-            assert_eq!(json.status.code(), Some(3), "{name}");
-        }
         let problems: Vec<serde_json::Value> = serde_json::from_slice(&json.stdout).unwrap();
         assert!(!problems.is_empty(), "{name}: nothing was said");
+        let code = if problems.iter().any(|p| p["severity"] == "error") { 3 } else { 0 };
+        assert_eq!((text.status.code(), json.status.code()), (Some(code), Some(code)), "{name}: {talk}");
         for problem in &problems {
             let line = problem["line"].as_u64().unwrap();
             let place = format!("{name}:{line}:{}", problem["column"].as_u64().unwrap());
             assert!(talk.contains(&place), "{name}: no place {place} in {talk}");
             assert!(problem["message"].as_str().is_some_and(|m| !m.is_empty()), "{name}");
         }
-        seen += 1;
+        refused += usize::from(code == 3);
     }
-    assert!(seen >= 60, "only {seen} bad specs");
+    // Some are only wrong beside files that are not here; what they say is in their own snapshots.
+    assert!(refused >= 60, "only {refused} bad specs were refused");
 }

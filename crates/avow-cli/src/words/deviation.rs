@@ -8,7 +8,7 @@ pub fn words(deviation: &Deviation) -> String {
     let when = match deviation.when {
         When::BeforeRegistration => ", before registration",
         When::BeforeFirstAttempt => ", before the first attempt under it",
-        When::After => ", after the first attempt under it",
+        When::After => ", after the first attempt",
         When::Unregistered => "",
     };
     format!("{}{when}: {}", deviation.class.word(), what(deviation))
