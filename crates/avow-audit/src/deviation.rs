@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use avow_model::claim::{Claim, Test};
 use avow_model::digest::{Artifact, AttemptDigest, RegistrationDigest};
+use avow_model::attempt::Blame;
 use avow_model::ledger::Ledger;
 use avow_model::op::Kind;
 use avow_model::plan::{Plan, Source as From};
@@ -231,7 +232,10 @@ impl Stage<'_> {
     }
 
     fn failures(&self) -> Option<Deviation> {
-        let count = |m: &MemberEvidence| m.attempts.iter().filter(|t| !t.outcome.succeeded()).count();
+        // Only what the program itself did may be a way of choosing; a machine that failed chose nothing.
+        let count = |m: &MemberEvidence| {
+            m.attempts.iter().filter(|t| t.outcome.blame() == Some(Blame::Program)).count()
+        };
         let stands = self.members.iter().filter(|m| matches!(m.fate, Fate::Stands(_)) && count(m) > 0);
         let members: BTreeMap<String, usize> =
             stands.map(|m| (self.evidence.label(m.member), count(m))).collect();

@@ -340,8 +340,9 @@ impl Walker<'_> {
         })
     }
 
-    /// The first success under the registration, else the first success; one whose promised blobs are gone
-    /// stands only where no other does, and the loss is a finding.
+    /// The first success under the registration, else the first success. Where nothing is registered, one whose
+    /// promised blobs are gone stands only where no other does. Under a registration it stands all the same, and
+    /// the loss is a finding: otherwise deleting a blob would draw the number again.
     fn stands(
         &mut self,
         member: Member,
@@ -353,8 +354,9 @@ impl Walker<'_> {
         {
             let whole = self.is_whole(member, attempt)?;
             let covered = self.registration.is_none_or(|r| r.covers(attempt));
-            if best.is_none_or(|(w, c, ..)| (whole, covered) > (w, c)) {
-                best = Some((whole, covered, *digest, attempt));
+            let counts = self.registration.is_some() || whole;
+            if best.is_none_or(|(w, c, ..)| (covered, counts) > (c, w)) {
+                best = Some((counts, covered, *digest, attempt));
             }
         }
         let stands = |(_, covered, attempt, record)| Stands { attempt, outputs: artifacts(record), covered };

@@ -124,6 +124,31 @@ pub fn hidden(
     hiding(evidence, registered.as_ref(), source, ledger)
 }
 
+/// How far the registered plan of another experiment has come, where it is incomplete and attempts made under
+/// it stand here too: a copy of a spec under another name opens nothing either.
+pub fn hidden_elsewhere(
+    evidence: &Evidence<'_>,
+    source: Source<'_>,
+    others: &[Ledger],
+) -> Result<Option<Completeness>, AuditError> {
+    let here: BTreeSet<AttemptDigest> = evidence
+        .members()
+        .filter_map(|member| if let Fate::Stands(stands) = &member.fate { Some(stands.attempt) } else { None })
+        .collect();
+    for ledger in others {
+        let Some(registration) = Registration::latest(ledger).0 else { continue };
+        let Ok(plan) = source.record::<Plan>(BlobDigest::from(registration.plan), "registered plan")? else {
+            continue;
+        };
+        let there = Evidence::gather(&plan, source, ledger)?;
+        let completeness = there.completeness();
+        if !completeness.is_complete() && !made_under_registration(&there).is_disjoint(&here) {
+            return Ok(Some(completeness));
+        }
+    }
+    Ok(None)
+}
+
 fn hiding(
     evidence: &Evidence<'_>,
     registered: Option<&Plan>,

@@ -45,7 +45,9 @@ impl<'a> Source<'a> {
         let used = used.to_owned();
         let bytes = match self.blobs.read(blob) {
             Ok(bytes) => bytes,
-            Err(StoreError::Missing { .. }) => return Ok(Err(Finding::MissingBlob { blob, used })),
+            Err(StoreError::Missing { .. } | StoreError::NotAFile { .. }) => {
+                return Ok(Err(Finding::MissingBlob { blob, used }));
+            }
             Err(StoreError::Corrupt { found, .. }) => {
                 return Ok(Err(Finding::DamagedBlob { blob, found, used }));
             }
@@ -81,11 +83,15 @@ impl<'a> Source<'a> {
     ) -> Result<Result<(), Finding>, AuditError> {
         let blob = artifact.blob();
         let there = match self.thorough {
-            false => self.blobs.size(blob)?.is_some(),
+            false => match self.blobs.size(blob) {
+                Err(StoreError::NotAFile { .. }) => false,
+                size => size?.is_some(),
+            },
             true => match self.blobs.contains(blob) {
                 Err(StoreError::Corrupt { found, .. }) => {
                     return Ok(Err(Finding::DamagedBlob { blob, found, used: used() }));
                 }
+                Err(StoreError::NotAFile { .. }) => false,
                 other => other?,
             },
         };

@@ -130,7 +130,7 @@ pub struct Run {
     #[command(flatten)]
     pub spec: SpecArg,
     /// CPU slots; all cores where nothing is said.
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub jobs: Option<u32>,
     /// Go on with what does not depend on a failed stage.
     #[arg(short, long)]

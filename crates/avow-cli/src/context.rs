@@ -172,6 +172,8 @@ pub struct Reading {
     pub blobs: FileBlobs,
     /// The experiment's ledger.
     pub ledger: Ledger,
+    /// The ledgers of the project's other experiments.
+    pub others: Vec<Ledger>,
     /// Journals, as far as they can be read.
     pub journals: Vec<RunJournal>,
 }
@@ -185,7 +187,15 @@ impl Reading {
             let journal = file.read().map_err(failure::store)?;
             journals.push(RunJournal { run: file.run, journal });
         }
+        let mut others = Vec::new();
+        for name in avow_store::ledger::experiments(project).map_err(failure::store)? {
+            if name != experiment {
+                let file = LedgerFile::of(project, &name).map_err(failure::store)?;
+                others.push(file.read().map_err(failure::store)?);
+            }
+        }
         Ok(Reading {
+            others,
             index: avow_store::index::memory_index(project).map_err(failure::store)?,
             blobs: FileBlobs::new(project.clone(), Arc::new(MemoryStamps::default())),
             ledger: LedgerFile::of(project, experiment)

@@ -66,10 +66,17 @@ pub fn count(n: u64, word: &str) -> String {
     }
 }
 
+/// Text with control characters spelled out, so that no name in a file can steer a terminal.
+pub fn plain(text: &str) -> String {
+    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+}
+
 /// Rows as aligned columns; the last column is not padded.
 pub fn columns(rows: &[Vec<String>]) -> String {
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect()).collect();
     let mut widths: Vec<usize> = Vec::new();
-    for row in rows {
+    for row in &rows {
         for (i, cell) in row.iter().enumerate() {
             let width = cell.chars().count();
             match widths.get_mut(i) {
@@ -79,7 +86,7 @@ pub fn columns(rows: &[Vec<String>]) -> String {
         }
     }
     let mut out = String::new();
-    for row in rows {
+    for row in &rows {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(&widths) {
             let gap = width - cell.chars().count() + 2;

@@ -217,9 +217,16 @@ pub fn journals(project: &Project) -> Result<Vec<JournalFile>, StoreError> {
     };
     let mut found = Vec::new();
     for entry in list {
-        let path = entry.context("list", &folder)?.path();
-        if path.extension().is_some_and(|e| e == "jsonl")
-            && let Some(run) = path.file_stem().and_then(|stem| stem.to_str())
+        let entry = entry.context("list", &folder)?;
+        let path = entry.path();
+        if path.extension().is_none_or(|e| e != "jsonl") {
+            continue;
+        }
+        // A pipe here would make every reader wait for ever.
+        if !entry.file_type().context("look at", &path)?.is_file() {
+            return Err(StoreError::NotAFile { path });
+        }
+        if let Some(run) = path.file_stem().and_then(|stem| stem.to_str())
         {
             let length = fs::metadata(&path).context("look at", &path)?.len();
             found.push(JournalFile { run: run.to_owned(), length, path: path.clone() });

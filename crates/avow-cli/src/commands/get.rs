@@ -81,6 +81,7 @@ fn refused(error: MaterialiseError, target: &std::path::Path) -> Failure {
             Failure::new(Exit::Usage, format!("`{}` exists already", target.display()))
                 .hint("give another path with `-o`")
         }
+        MaterialiseError::Store(error) => failure::store(error),
         error => Failure::new(Exit::Damaged, format!("`{}` could not be written", target.display()))
             .because(error)
             .hint("`avow store check` names every damaged file"),

@@ -1,11 +1,12 @@
 //! `avow log`: what a stage's attempts printed.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use avow_audit::Evidence;
 use avow_engine::record_exposure;
 use avow_model::attempt::Attempt;
-use avow_model::digest::BlobDigest;
+use avow_model::digest::{AttemptDigest, BlobDigest};
 use avow_store::{BlobStore, RecordStore, Recorded};
 use serde_json::json;
 
@@ -16,7 +17,7 @@ use crate::failure;
 use crate::output::{Failure, Output};
 use crate::words;
 
-/// Prints the logs of the latest attempt at each member that the name covers.
+/// Prints the logs of every attempt at the members that the name covers.
 pub fn log(args: &args::Log, output: &Output) -> Result<Exit, Failure> {
     let spec = Spec::open(args.spec.as_deref())?;
     let experiment = name_of(&spec)?;
@@ -77,18 +78,19 @@ pub fn name_of(spec: &Spec) -> Result<String, Failure> {
     })
 }
 
-/// The latest attempt at each member, in order of members.
+/// Every attempt at each member, in order of members, then of attempts: also those that failed before one
+/// succeeded.
 fn attempts(reading: &Reading, experiment: &str, name: &str) -> Result<Vec<Recorded>, Failure> {
     let stage = words::stage_of(name);
     let history = reading.index.stage_history(experiment, stage).map_err(failure::store)?;
-    let mut latest = std::collections::BTreeMap::new();
+    let mut by_member: BTreeMap<String, Vec<AttemptDigest>> = BTreeMap::new();
     for (member, digest) in history {
         if covers(name, &member) {
-            latest.insert(member, digest);
+            by_member.entry(member).or_default().push(digest);
         }
     }
     let mut found = Vec::new();
-    for digest in latest.into_values() {
+    for digest in by_member.into_values().flatten() {
         found.extend(reading.index.attempt(digest).map_err(failure::store)?);
     }
     Ok(found)

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use avow_engine::{Notice, Options, Report, Session, run as carry_out};
+use avow_engine::{
+    Notice, Options, Report, Session, current_registration, ledger_of, run as carry_out,
+};
 use avow_exec::fetch::Fetcher;
 use avow_exec::{Cancel, Config, LocalExecutor};
 use avow_model::attempt::Blame;
+use avow_model::canonical::Record;
 use avow_model::journal::Closing;
 use avow_model::plan::{Plan, Source, Terms};
 use avow_planner::Settings;
@@ -45,6 +48,7 @@ pub fn run(args: &args::Run, verbose: u8, output: &Output) -> Result<Exit, Failu
         let (blobs, stamps) = (&*session.blobs, &*session.index);
         spec.plan_with(&ProjectWorld::new(&spec, Depth::Store { blobs, stamps }), output, false)?
     };
+    tell_registration(&planned.plan, &session, output)?;
     let report = execute(args, &spec, &planned, &session, output)?;
     let exit = tell(&report, output);
     drop(session);
@@ -88,6 +92,21 @@ fn tell_past(session: &Session, output: &Output) {
     {
         output.say(format!("the index was built anew from the journals: {reason}"));
     }
+}
+
+/// Says beforehand that what is about to run is not what was registered.
+fn tell_registration(plan: &Plan, session: &Session, output: &Output) -> Result<(), Failure> {
+    let (_, ledger) = ledger_of(&session.project, &plan.experiment).map_err(failure::engine)?;
+    if let Some(registration) = current_registration(&ledger)
+        && registration.plan != plan.digest()
+    {
+        output.say(format!(
+            "note: this is not the plan registered as {}, so results are exploratory; `avow verdict` lists what \
+             differs, `avow register` amends",
+            registration.leaf.short()
+        ));
+    }
+    Ok(())
 }
 
 fn execute(

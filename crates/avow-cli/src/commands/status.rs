@@ -110,7 +110,7 @@ fn as_text(state: &RunState, runner: Option<u32>, output: &Output) -> Result<(),
                 output.data(format!("  {word}  {member}, since {}", words::moment(*since)))?;
             }
             MemberState::Done(attempt) if !attempt.outcome.succeeded() => {
-                output.data(format!("  failed   {member}: {}", attempt.outcome))?;
+                output.data(format!("  ended    {member}: {}", attempt.outcome))?;
             }
             _ => {}
         }

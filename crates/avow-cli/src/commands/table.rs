@@ -52,6 +52,7 @@ pub fn table(args: &args::Table, output: &Output) -> Result<Exit, Failure> {
         }
     }
     let mut findings = integrity::check(&evidence, &reading.ledger, &reading.journals);
+    findings.extend(evidence.findings.iter().cloned());
     findings.extend(readings.findings);
     findings.sort();
     findings.dedup();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use avow_audit::evidence::Completeness;
 use avow_audit::measure::Problem;
 use avow_audit::{Evidence, Finding, Report, Word, audit};
 use avow_engine::record_exposure;
@@ -61,6 +62,10 @@ pub fn after_run(spec: &Spec, plan: &Plan, peek: bool, json: bool, output: &Outp
 /// Audits a plan. Peeking at an incomplete registered plan is recorded before anything is shown.
 pub fn report(spec: &Spec, plan: &Plan, peek: bool) -> Result<Report, Failure> {
     let reading = Reading::open(&spec.project, &plan.experiment)?;
+    if !reading.others.is_empty() {
+        let evidence = Evidence::gather(plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
+        guard_elsewhere(spec, &reading, &evidence, peek, ("verdict", "verdicts"))?;
+    }
     let report =
         audit(plan, reading.source(), &reading.ledger, Some(&reading.journals)).map_err(failure::audit)?;
     if !report.hidden || !peek {
@@ -103,8 +108,11 @@ pub fn damage_of(findings: &[Finding], problems: &[Problem], output: &Output) ->
     for (word, count) in told.iter().filter(|(_, count)| **count > TOLD) {
         output.always(format!("{} … and {} more of `{word}`", output.coloured("damaged:", 31), count - TOLD));
     }
-    for problem in problems {
+    for problem in problems.iter().take(TOLD) {
         output.always(format!("{} {}", output.coloured("unreadable:", 33), words::finding::problem(problem)));
+    }
+    if problems.len() > TOLD {
+        output.always(format!("{} … and {} more", output.coloured("unreadable:", 33), problems.len() - TOLD));
     }
     if damage.is_empty() {
         return Exit::Done;
@@ -134,11 +142,38 @@ pub fn guard(
     (by, what): (&str, &str),
 ) -> Result<(), Failure> {
     let hidden = avow_audit::report::hidden(evidence, reading.source(), &reading.ledger);
-    let Some(done) = hidden.map_err(failure::audit)? else { return Ok(()) };
-    if peek {
-        return record_exposure(&spec.project, &evidence.plan.experiment, by, what).map_err(failure::engine);
+    match hidden.map_err(failure::audit)? {
+        None => guard_elsewhere(spec, reading, evidence, peek, (by, what)),
+        Some(_) if peek => {
+            record_exposure(&spec.project, &evidence.plan.experiment, by, what).map_err(failure::engine)
+        }
+        Some(done) => Err(still_hidden(done)),
     }
-    Err(Failure::new(
+}
+
+/// The same for attempts that were made under the registration of another experiment.
+fn guard_elsewhere(
+    spec: &Spec,
+    reading: &Reading,
+    evidence: &Evidence<'_>,
+    peek: bool,
+    (by, what): (&str, &str),
+) -> Result<(), Failure> {
+    let hidden = avow_audit::report::hidden_elsewhere(evidence, reading.source(), &reading.others);
+    match hidden.map_err(failure::audit)? {
+        None => Ok(()),
+        Some(done) if !peek => Err(still_hidden(done)),
+        Some(_) => {
+            for name in avow_store::ledger::experiments(&spec.project).map_err(failure::store)? {
+                record_exposure(&spec.project, &name, by, what).map_err(failure::engine)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+fn still_hidden(done: Completeness) -> Failure {
+    Failure::new(
         Exit::Undecided,
         format!(
             "values stay hidden until the registered plan is complete; {} of {} members are done",
@@ -146,7 +181,7 @@ pub fn guard(
             done.done + done.open
         ),
     )
-    .hint("go on with `avow run`; `--peek` shows values now and records that they were seen"))
+    .hint("go on with `avow run`; `--peek` shows values now and records that they were seen")
 }
 
 fn checked(report: &Report) -> Exit {

@@ -93,8 +93,12 @@ fn short(value: &serde_json::Value) -> String {
     }
 }
 
-/// Whether a deviation is one that `--check` answers with its own exit code: anything but words, additions and
-/// what the verdicts already say by themselves.
+/// Whether a deviation is one that `--check` answers with its own exit code: anything but words and additions.
+/// Failed attempts count where something is registered: trying until it works is a choice.
 pub fn counts(deviation: &Deviation) -> bool {
-    !matches!(deviation.class, Class::Addition | Class::Clarification | Class::Incident)
+    match deviation.class {
+        Class::Addition | Class::Clarification => false,
+        Class::Incident => deviation.when != When::Unregistered,
+        _ => true,
+    }
 }

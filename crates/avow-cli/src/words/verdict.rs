@@ -161,6 +161,10 @@ fn why(verdict: &Verdict) -> String {
     if verdict.decided_by == DecidedBy::Estimate {
         parts.push("by the estimate, no inference".to_owned());
     }
+    let constant = verdict.interval.is_some_and(|i| i.low == i.high) && verdict.units.used > 1;
+    if constant && verdict.decided_by == DecidedBy::Inference {
+        parts.push(format!("all {} units are equal: does the program use its seed?", verdict.units.used));
+    }
     if verdict.decided_by == DecidedBy::Position {
         parts.push("no variation, by position".to_owned());
     }
