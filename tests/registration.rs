@@ -312,3 +312,54 @@ fn warnings_must_be_accepted() {
     assert!(!sandbox.has("registrations"));
     sandbox.avow(&["register", "--accept-warnings"]).expect_code(0);
 }
+
+#[test]
+fn a_copy_under_another_name_opens_nothing() {
+    let sandbox = project();
+    registered(&sandbox);
+    sandbox.avow(&["run", "--only", "measure[dose=1,seed=1]"]).expect_code(0);
+    sandbox.file("copy.yaml", &SPEC.replace("experiment: promise", "experiment: other"));
+    for command in
+        [&["table", "copy.yaml"][..], &["verdict", "copy.yaml"], &["verdict", "copy.yaml", "--json"]]
+    {
+        let run = sandbox.avow(command).with_code(5);
+        assert!(run.stdout.is_empty() && run.stderr.contains("stay hidden"), "{command:?}: {}", run.stdout);
+    }
+    sandbox.avow(&["table", "copy.yaml", "--peek"]).expect_code(0);
+    assert!(kinds(&sandbox).contains(&"exposure".to_owned()), "and looking all the same is recorded");
+}
+
+#[test]
+fn deleting_a_blob_does_not_draw_the_number_again() {
+    let sandbox = project();
+    sandbox.file("measure.sh", "printf '{\"yield\": %d}\\n' \"$(od -An -N2 -tu2 /dev/urandom)\" > \"$4\"\n");
+    registered(&sandbox);
+    sandbox.avow(&["run"]).expect_code(0);
+    let report = report(&sandbox);
+    let blob = report["verdicts"][0]["evidence"][0]["artifact"].as_str().unwrap().to_owned();
+    sandbox.remove(&format!(".avow/blobs/{}/{}", &blob[..2], &blob[2..]));
+    sandbox.avow(&["run"]).expect_code(6);
+    let run = sandbox.avow(&["verdict", "--json"]).with_code(6);
+    let verdict = &run.json()["verdicts"][0];
+    assert_eq!((&verdict["word"], &verdict["reason"]["code"]), (&"void".into(), &"damaged-evidence".into()));
+}
+
+#[test]
+fn trying_until_it_works_is_answered_with_its_own_code() {
+    let sandbox = project();
+    // Fails the first time that it is tried for each cell, and leaves a trace where nothing is declared: /dev/shm.
+    let trace = format!("/dev/shm/avow-test-{}", std::process::id());
+    let flaky = format!("f={trace}-$1-$2; if [ ! -e \"$f\" ]; then : > \"$f\"; exit 1; fi\n{MEASURE}");
+    sandbox.file("measure.sh", &flaky);
+    registered(&sandbox);
+    sandbox.avow(&["run", "-k"]).expect_code(1);
+    sandbox.avow(&["run"]).expect_code(0);
+    for dose in 0..2 {
+        (1..9).for_each(|seed| std::fs::remove_file(format!("{trace}-{dose}-{seed}")).unwrap());
+    }
+    assert_eq!(deviations(&sandbox), ["incident"]);
+    sandbox.avow(&["verdict", "--check"]).expect_code(7);
+    // Nothing that was printed is lost.
+    let log = sandbox.avow(&["log", "measure[dose=1,seed=1]", "--spec", "spec.yaml", "--json"]).json();
+    assert_eq!(log.as_array().unwrap().len(), 2, "every attempt has its log");
+}

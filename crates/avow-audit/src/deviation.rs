@@ -7,9 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use avow_model::attempt::Blame;
 use avow_model::claim::{Claim, Test};
 use avow_model::digest::{Artifact, AttemptDigest, RegistrationDigest};
-use avow_model::attempt::Blame;
 use avow_model::ledger::Ledger;
 use avow_model::op::Kind;
 use avow_model::plan::{Plan, Source as From};

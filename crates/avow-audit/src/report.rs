@@ -133,7 +133,9 @@ pub fn hidden_elsewhere(
 ) -> Result<Option<Completeness>, AuditError> {
     let here: BTreeSet<AttemptDigest> = evidence
         .members()
-        .filter_map(|member| if let Fate::Stands(stands) = &member.fate { Some(stands.attempt) } else { None })
+        .filter_map(
+            |member| if let Fate::Stands(stands) = &member.fate { Some(stands.attempt) } else { None },
+        )
         .collect();
     for ledger in others {
         let Some(registration) = Registration::latest(ledger).0 else { continue };

@@ -254,7 +254,8 @@ fn failed_attempts_beside_a_success_are_counted() {
     let report = lab.audit();
     assert_eq!(classes(&report), [(Class::Incident, When::Unregistered)]);
     let What::FailedAttempts { members, .. } = &report.deviations[0].what else { panic!() };
-    assert_eq!(members, &BTreeMap::from([("train[seed=1,wd=0.1]".to_owned(), 2)]));
+    // A runner that died chose nothing: the lost attempt does not count.
+    assert_eq!(members, &BTreeMap::from([("train[seed=1,wd=0.1]".to_owned(), 1)]));
 }
 
 #[test]

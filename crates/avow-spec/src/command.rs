@@ -35,6 +35,8 @@ pub(crate) struct Script {
     pub commands: Vec<Vec<Word>>,
     /// Names that the text defines as functions.
     pub functions: Vec<String>,
+    /// The references that stand in here-documents, in bytes of the text.
+    pub in_documents: Vec<Range<usize>>,
     quoted: Vec<Quoted>,
 }
 
@@ -51,7 +53,7 @@ pub(crate) fn parse(text: &str) -> Script {
         script: Script::default(),
         command: Vec::new(),
         documents: Vec::new(),
-        open: 0,
+        open: Vec::new(),
         before: 0,
     };
     lexer.run();
@@ -65,8 +67,8 @@ struct Lexer<'a> {
     command: Vec<Word>,
     /// Delimiters of here-documents whose bodies follow the current line.
     documents: Vec<String>,
-    /// Parentheses that are open here.
-    open: usize,
+    /// Parentheses that are open here; whether each began a `$(`.
+    open: Vec<bool>,
     /// How many commands there were when the current line or list began.
     before: usize,
 }
@@ -112,15 +114,24 @@ impl Lexer<'_> {
             self.at += 2;
             return;
         }
+        let assigns = self.text[..self.at].ends_with('=');
+        if c == '(' && assigns && self.command.last().is_some_and(|word| word.at.end == self.at) {
+            // `list=(a b)`: words of an array.
+            return self.parentheses();
+        }
         self.at += 1;
         match c {
-            '(' => self.open += 1,
-            // `a|b)` in a `case`: what stands before the parenthesis are patterns, no commands.
-            ')' if self.open == 0 => {
-                self.command.clear();
-                self.script.commands.truncate(self.before);
-            }
-            ')' => self.open -= 1,
+            '(' => self.open.push(self.text[..self.at - 1].ends_with('$')),
+            ')' => match self.open.pop() {
+                // What is glued to a `$(…)` belongs to the same word.
+                Some(true) => self.glued(),
+                Some(false) => {}
+                // `a|b)` in a `case`: what stands before the parenthesis are patterns, no commands.
+                None => {
+                    self.command.clear();
+                    self.script.commands.truncate(self.before);
+                }
+            },
             _ => {}
         }
         self.end();
@@ -161,7 +172,10 @@ impl Lexer<'_> {
             while self.at < self.text.len() {
                 let line = self.rest().split('\n').next().unwrap_or_default();
                 let last = line.trim_start_matches('\t') == delimiter;
-                self.at = (self.at + line.len() + 1).min(self.text.len());
+                let length = line.len();
+                let found: Vec<_> = references(line).map(|r| r.start + self.at..r.end + self.at).collect();
+                self.script.in_documents.extend(found);
+                self.at = (self.at + length + 1).min(self.text.len());
                 if last {
                     break;
                 }
@@ -205,7 +219,7 @@ impl Lexer<'_> {
         } else if self.rest().starts_with("${") {
             self.at += self.rest().find('}').map_or(self.rest().len(), |end| end + 1);
         } else if self.rest().starts_with("$((") {
-            self.arithmetic();
+            self.parentheses();
         } else {
             self.at += 1;
             while self.peek().is_some_and(|c| c.is_alphanumeric() || c == '_') {
@@ -214,8 +228,13 @@ impl Lexer<'_> {
         }
     }
 
-    /// `$((…))`: nothing in it is a command.
-    fn arithmetic(&mut self) {
+    fn glued(&mut self) {
+        let ends = |c: char| c.is_whitespace() || ";|&()<>`".contains(c);
+        self.at += self.rest().find(ends).unwrap_or(self.rest().len());
+    }
+
+    /// From here to the parenthesis that closes the first one: `$((…))`, an array, a `$(…)` inside quotes.
+    fn parentheses(&mut self) {
         let mut depth = 0usize;
         while let Some(c) = self.peek() {
             self.at += c.len_utf8();
@@ -250,6 +269,11 @@ impl Lexer<'_> {
                     word.computed = true;
                     self.at += 3;
                 }
+                // Quoting begins anew inside.
+                '$' if quote == '"' && self.rest().starts_with("$(") => {
+                    word.computed = true;
+                    self.parentheses();
+                }
                 '$' if self.rest().starts_with("${") => {
                     let end = self.rest().find('}').map_or(self.text.len(), |end| self.at + end + 1);
                     references.push(self.at..end);
@@ -267,6 +291,13 @@ impl Lexer<'_> {
         let all = references.into_iter().map(|reference| Quoted { reference, quotes: quotes.clone(), quote });
         self.script.quoted.extend(all);
     }
+}
+
+/// The `${…}` of a line that are no `$${…}`.
+fn references(line: &str) -> impl Iterator<Item = Range<usize>> {
+    line.match_indices("${")
+        .filter(|(at, _)| !line[..*at].ends_with('$'))
+        .map(|(at, _)| at..line[at..].find('}').map_or(line.len(), |end| at + end + 1))
 }
 
 /// Words that only steer the shell; what follows them is a command again.
@@ -294,6 +325,10 @@ pub(crate) fn starters(command: &[Word]) -> Vec<&Word> {
         let text = word.text.as_str();
         // `[` alone is the command, not a pattern.
         let plain = !word.computed || text == "[";
+        // `command -v x` asks for a program and starts none.
+        if plain && text == "command" && words.peek().is_some_and(|next| next.text.starts_with('-')) {
+            break;
+        }
         if assignment(text) || (plain && (KEYWORDS.contains(&text) || SILENT.contains(&text))) {
             continue;
         }
@@ -363,6 +398,11 @@ mod tests {
         assert_eq!(started("case $x in a|b) sort f;; *) wc f;; esac; ls"), ["sort", "wc", "ls"]);
         assert_eq!(started("(cd a && make)|tee log"), ["make", "tee"]);
         assert_eq!(started("echo $(date; (ls))"), ["date", "ls"]);
+        assert_eq!(started("export FOO=$(pwd)/x; list=(1 2); command -v python3; wc f"), ["wc"]);
+        assert!(quoted_references("echo \"$(basename ${inputs.d})\"").is_empty());
+        let text = "cat <<EOF > f\nmode = ${axes.a} $${HOME}\nEOF\necho ${axes.a}";
+        let inside: Vec<&str> = parse(text).in_documents.into_iter().map(|r| &text[r]).collect();
+        assert_eq!(inside, ["${axes.a}"]);
     }
 
     #[test]

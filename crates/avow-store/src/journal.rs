@@ -226,8 +226,7 @@ pub fn journals(project: &Project) -> Result<Vec<JournalFile>, StoreError> {
         if !entry.file_type().context("look at", &path)?.is_file() {
             return Err(StoreError::NotAFile { path });
         }
-        if let Some(run) = path.file_stem().and_then(|stem| stem.to_str())
-        {
+        if let Some(run) = path.file_stem().and_then(|stem| stem.to_str()) {
             let length = fs::metadata(&path).context("look at", &path)?.len();
             found.push(JournalFile { run: run.to_owned(), length, path: path.clone() });
         }

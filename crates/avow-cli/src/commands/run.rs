@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use avow_engine::{
-    Notice, Options, Report, Session, current_registration, ledger_of, run as carry_out,
-};
+use avow_engine::{Notice, Options, Report, Session, current_registration, ledger_of, run as carry_out};
 use avow_exec::fetch::Fetcher;
 use avow_exec::{Cancel, Config, LocalExecutor};
 use avow_model::attempt::Blame;

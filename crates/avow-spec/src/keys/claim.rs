@@ -113,6 +113,7 @@ const ARMS_KEY: Shape = Shape::Named(Names::Dimension, &Shape::Items(&Shape::Sca
 const REDUCE_KEY: Shape =
     Shape::Either(&[Shape::Named(Names::Dimension, &Shape::Word(REDUCTIONS)), Shape::List(&REDUCTION)]);
 const DIMENSIONS_KEY: Shape = Shape::Either(&[Shape::Dimension, Shape::List(&Shape::Dimension)]);
+const CLAIMS_KEY: Shape = Shape::Either(&[Shape::Name, Shape::List(&Shape::Name)]);
 /// A part may hold parts, so the table is named by a function.
 const ALL_KEY: Shape = Shape::Either(&[Shape::Again(part), Shape::Items(&Shape::Again(part), 1, 1_000)]);
 
@@ -128,7 +129,7 @@ pub(crate) static CLAIM: Table = Table {
         key("says", Shape::Text, "", "the statement, in your words; registered"),
         key("tier", Shape::Word(TIERS), "primary", "which claims decide"),
         key("family", Shape::Name, "the tier's word", "the claims that share an error rate"),
-        key("requires", DIMENSIONS_KEY, "none", "claims that must be Supported, else this one is Void"),
+        key("requires", CLAIMS_KEY, "none", "claims that must be Supported, else this one is Void"),
         key("means", Shape::Map(&VERDICTS), "", "registered text printed under a verdict"),
         key("silent_on", Shape::Text, "", "what the claim does not speak about; registered"),
         later("after", "a fixed sequence: tested only if that claim is Supported"),

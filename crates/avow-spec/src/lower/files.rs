@@ -91,6 +91,9 @@ fn named(cx: &Cx<'_>, draft: &Draft<'_>, run: &Node) -> Named {
         }
         let last = starters.last().map(|w| w.at.clone());
         let script = python_options(words, last, &mut named);
+        if let Some(word) = script {
+            missing_script(cx, draft, word, &commands);
+        }
         for word in script.into_iter().chain(starters.iter().copied().filter(|w| w.text.contains('/'))) {
             started_output(cx, draft, word);
         }
@@ -133,6 +136,26 @@ fn python_options<'w>(
         }
     }
     None
+}
+
+/// A script that Python is to start, and nobody has. Where the command changes its folder nothing is known.
+fn missing_script(cx: &Cx<'_>, draft: &Draft<'_>, word: &Word, commands: &[Vec<Word>]) {
+    let path = word.text.trim_start_matches("./");
+    let moves = commands.iter().any(|words| words.first().is_some_and(|first| first.text == "cd"));
+    let made = draft.inputs.values().any(|given| inside(path, &given.input.mount))
+        || draft.outputs.made.values().any(|made| inside(path, &made.output.path));
+    // A script that the command itself writes first is none of ours to judge.
+    let written = commands.iter().flatten().filter(|other| other.text == word.text).count() > 1;
+    let plain = !word.computed && path.ends_with(".py") && avow_model::tree::check_path(path).is_ok();
+    if !plain || moves || made || written || cx.world.look(path).is_some() {
+        return;
+    }
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let names = cx.world.names(folder);
+    let near = did_you_mean(name, names.iter().map(String::as_str));
+    let hint = near.unwrap_or_else(|| "paths are relative to the project's root".to_owned());
+    let message = format!("there is no file `{path}`");
+    cx.push(Diagnostic::error("missing-file", located(cx, draft, &word.at), message).hint(hint));
 }
 
 /// A file that is started and written over by the same stage.

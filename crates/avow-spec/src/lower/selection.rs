@@ -48,6 +48,12 @@ pub(super) fn choose<'d, 'a>(
 ) -> Option<Chosen<'d, 'a>> {
     let text = node.text()?;
     let Some((stage, name)) = text.split_once('.').filter(|(stage, _)| stages.get(stage).is_some()) else {
+        if let Some((stage, _)) =
+            text.split_once('.').filter(|(stage, _)| near_stage(stages, stage).is_some())
+        {
+            cx.push(no_stage(stages.names(), stage, node.span.clone()));
+            return None;
+        }
         return bare(cx, stages, node, text, exact_bytes);
     };
     let draft = stages.get(stage)?;

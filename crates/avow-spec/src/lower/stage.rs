@@ -243,6 +243,13 @@ fn quoted(cx: &Cx<'_>, run: &Node) {
     if text.trim().is_empty() {
         cx.push(Diagnostic::error("length", run.span.clone(), "this command is empty"));
     }
+    for found in command::parse(text).in_documents {
+        let reference = &text[found.clone()];
+        let message = format!("`{reference}` stands in a here-document, where its quotes would become text");
+        let hint = "hand the value over as a variable: list it under `env:` and write `$NAME` here";
+        let place = cx.place(run, found.start, found.len());
+        cx.push(Diagnostic::error("document-reference", place, message).hint(hint));
+    }
     for found in command::quoted_references(text) {
         let place = cx.place(run, found.reference.start, found.reference.len());
         let reference = &text[found.reference.clone()];
