@@ -322,3 +322,25 @@ fn one_that_waits_can_be_interrupted() {
     first.wait().expect_code(0);
     assert_eq!(sandbox.history().runs.len(), 1);
 }
+
+#[test]
+fn a_pipe_in_a_blobs_or_journals_place_is_named_and_nobody_waits_for_it() {
+    let sandbox = project();
+    sandbox.avow(&["run"]).expect_code(0);
+    let report = sandbox.avow(&["verdict", "--json"]).json();
+    let digest = report["verdicts"][0]["evidence"][0]["artifact"].as_str().unwrap().to_owned();
+    let blob = sandbox.path(&format!(".avow/blobs/{}/{}", &digest[..2], &digest[2..]));
+    fs::remove_file(&blob).unwrap();
+    let pipe = |path: &Path| {
+        assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    };
+    pipe(&blob);
+    sandbox.avow(&["store", "check"]).expect_code(6);
+    sandbox.avow(&["verdict"]).expect_code(6);
+    fs::remove_file(&blob).unwrap();
+    pipe(&sandbox.path(".avow/journal/20200101-000000-aaaa.jsonl"));
+    for command in [&["status"][..], &["verdict"], &["run"]] {
+        let run = sandbox.avow(command).with_code(6);
+        assert!(run.stderr.contains("not a regular file"), "{command:?}: {}", run.stderr);
+    }
+}

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use avow_audit::Source;
 use avow_audit::integrity::RunJournal;
-use avow_model::digest::TreeDigest;
+use avow_model::digest::{BlobDigest, TreeDigest};
 use avow_model::ledger::Ledger;
 use avow_model::plan::{Plan, Terms};
 use avow_model::tree::Tree;
 use avow_spec::{Diagnostic, Experiment, Lowered, World};
+use avow_store::blob::read_record;
 use avow_store::{FileBlobs, LedgerFile, MemoryIndex, MemoryStamps, Project, journal};
 
 use crate::diagnostics;
@@ -103,6 +104,30 @@ impl Spec {
         let stamps = MemoryStamps::default();
         let world = ProjectWorld::new(self, Depth::Hash { blobs: &blobs, stamps: &stamps });
         self.plan_with(&world, output, false)
+    }
+
+    /// The same for commands that read results: programs are taken to be what they were when the latest run of
+    /// the experiment used them.
+    pub fn plan_as_run(&self, output: &Output) -> Result<Planned, Failure> {
+        let blobs = FileBlobs::new(self.project.clone(), Arc::new(MemoryStamps::default()));
+        let stamps = MemoryStamps::default();
+        let world = ProjectWorld::new(self, Depth::Hash { blobs: &blobs, stamps: &stamps });
+        self.plan_with(&world.recorded(self.programs_as_run(&blobs)?), output, false)
+    }
+
+    fn programs_as_run(&self, blobs: &FileBlobs) -> Result<BTreeMap<String, BlobDigest>, Failure> {
+        let name = self.experiment.as_ref().and_then(Experiment::name);
+        let mut latest = None;
+        for file in journal::journals(&self.project).map_err(failure::store)? {
+            let Some((at, opened)) = file.opening().map_err(failure::store)? else { continue };
+            if Some(opened.experiment.as_str()) == name && latest.is_none_or(|(when, _)| when <= at) {
+                latest = Some((at, opened.plan));
+            }
+        }
+        let Some((_, digest)) = latest else { return Ok(BTreeMap::new()) };
+        // A plan record that is gone or damaged is named by the audit; the programs of today stand in for it.
+        let plan: Option<Plan> = read_record(blobs, digest).ok();
+        Ok(plan.into_iter().flat_map(|plan| plan.stages).flat_map(|stage| stage.toolchain).collect())
     }
 
     /// Lowers it with a given world; errors become a failure, warnings are printed where asked.

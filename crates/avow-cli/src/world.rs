@@ -43,6 +43,7 @@ pub struct ProjectWorld<'a> {
     beside: String,
     depth: Depth<'a>,
     programs: RefCell<HashMap<String, Option<BlobDigest>>>,
+    recorded: BTreeMap<String, BlobDigest>,
     trees: RefCell<BTreeMap<TreeDigest, Tree>>,
 }
 
@@ -54,8 +55,15 @@ impl<'a> ProjectWorld<'a> {
             beside: spec.folder.clone(),
             depth,
             programs: RefCell::default(),
+            recorded: BTreeMap::new(),
             trees: RefCell::default(),
         }
+    }
+
+    /// The same, with the identities that programs had when results were made. Reading results needs none of the
+    /// programs that made them, and must not depend on what the reader has installed.
+    pub fn recorded(self, programs: BTreeMap<String, BlobDigest>) -> ProjectWorld<'a> {
+        ProjectWorld { recorded: programs, ..self }
     }
 
     /// The code trees that were asked for, for comparing them with earlier ones although they are not stored.
@@ -107,6 +115,9 @@ impl World for ProjectWorld<'_> {
     }
 
     fn program(&self, word: &str) -> Option<BlobDigest> {
+        if let Some(recorded) = self.recorded.get(word) {
+            return Some(*recorded);
+        }
         if let Some(known) = self.programs.borrow().get(word) {
             return *known;
         }

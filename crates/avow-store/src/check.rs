@@ -101,7 +101,7 @@ fn check_blobs(
     report: &mut Report,
 ) -> Result<(), StoreError> {
     let (digests, foreign) = blobs.survey()?;
-    report.problems.extend(foreign.into_iter().map(|file| Problem::Foreign { file }));
+    report.problems.extend(foreign.into_iter().map(stranger));
     let (count, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
     let of = digests.len() as u64;
     let checked = digests.par_iter().map(|digest| {
@@ -118,7 +118,7 @@ fn check_blobs(
             Err(StoreError::Corrupt { found, .. }) => {
                 report.problems.push(Problem::CorruptBlob { file, digest, found });
             }
-            Err(StoreError::NotAFile { .. }) => report.problems.push(Problem::Foreign { file }),
+            Err(StoreError::NotAFile { .. }) => report.problems.push(stranger(file)),
             // Moved away since the survey, or not readable for us.
             Err(error) => report.problems.push(Problem::Unreadable { file, reason: chain(&error) }),
         }
@@ -126,6 +126,18 @@ fn check_blobs(
     report.blobs = of;
     report.bytes = bytes.into_inner();
     Ok(())
+}
+
+/// Something among the blobs that is no blob. In a blob's own place it means that the blob is gone.
+fn stranger(file: PathBuf) -> Problem {
+    let part = |path: Option<&std::ffi::OsStr>| path.and_then(|p| p.to_str()).unwrap_or_default().to_owned();
+    let name = part(file.parent().and_then(|p| p.file_name())) + &part(file.file_name());
+    match name.parse::<BlobDigest>() {
+        Ok(_) => {
+            Problem::Unreadable { file, reason: "the blob's place is taken by something else".to_owned() }
+        }
+        Err(_) => Problem::Foreign { file },
+    }
 }
 
 fn check_journals(project: &Project, known: &mut Known, report: &mut Report) -> Result<(), StoreError> {

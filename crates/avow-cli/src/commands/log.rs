@@ -53,7 +53,7 @@ fn permitted(
     if reading.ledger.entries().iter().all(|entry| entry.kind != "register") {
         return Ok(found);
     }
-    let planned = spec.plan(output)?;
+    let planned = spec.plan_as_run(output)?;
     let evidence =
         Evidence::gather(&planned.plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
     let failed: Vec<Recorded> = found.iter().filter(|r| !r.attempt.outcome.succeeded()).cloned().collect();

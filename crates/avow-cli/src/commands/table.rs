@@ -15,7 +15,7 @@ use crate::words;
 /// Prints the table.
 pub fn table(args: &args::Table, output: &Output) -> Result<Exit, Failure> {
     let spec = Spec::open(args.spec.spec.as_deref())?;
-    let planned = spec.plan(output)?;
+    let planned = spec.plan_as_run(output)?;
     let reading = Reading::open(&spec.project, &planned.plan.experiment)?;
     let evidence =
         Evidence::gather(&planned.plan, reading.source(), &reading.ledger).map_err(failure::audit)?;

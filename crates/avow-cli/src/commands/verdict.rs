@@ -18,7 +18,7 @@ use crate::words;
 /// Judges the claims of a spec.
 pub fn verdict(args: &args::Verdict, output: &Output) -> Result<Exit, Failure> {
     let spec = Spec::open(args.spec.spec.as_deref())?;
-    let planned = spec.plan(output)?;
+    let planned = spec.plan_as_run(output)?;
     let plan = &planned.plan;
     if let Some(claim) = &args.explain
         && plan.claim(claim).is_none()

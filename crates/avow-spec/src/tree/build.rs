@@ -286,13 +286,14 @@ impl<'a> Builder<'a> {
             diagnostic = diagnostic.label(at..at + 1, "this bracket is still open here");
         }
         let previous = self.text[..line_start].trim_end().lines().next_back().unwrap_or_default();
-        let flow = |line: &str| line.contains("${") && line.contains(['{', '[']);
+        if line.contains('\t') {
+            return diagnostic.hint("YAML indents with spaces, never with tabs");
+        }
+        // The brace of a reference itself opens nothing.
+        let flow = |line: &str| line.contains("${") && line.replace("${", "").contains(['{', '[']);
         if flow(line) || flow(previous) {
             return diagnostic
                 .hint("inside `{…}` and `[…]` YAML needs quotes around `${…}`: \"${axes.width}\"");
-        }
-        if line.contains('\t') {
-            return diagnostic.hint("YAML indents with spaces, never with tabs");
         }
         if error.info().contains("mapping values") && line.matches(": ").count() > 1 {
             return diagnostic.hint("put quotes around a text that contains `: `");
