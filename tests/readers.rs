@@ -30,7 +30,7 @@ fn a_reader_needs_none_of_the_programs() {
     assert_eq!(before["verdicts"][0]["word"], "supported");
 
     // Another version: it would run again, and what was measured is still there to be read.
-    sandbox.file("bin/measuring-tool", &format!("{TOOL}# version 2\n"));
+    sandbox.file("bin/measuring-tool", format!("{TOOL}# version 2\n"));
     assert_eq!(sandbox.avow(&["verdict", "--json"]).with_code(0).json(), before);
     let explained = sandbox.avow(&["explain", "measure[seed=1]"]).with_code(0);
     assert!(explained.stdout.contains("program `measuring-tool` changed"), "{}", explained.stdout);
