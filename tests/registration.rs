@@ -318,7 +318,7 @@ fn a_copy_under_another_name_opens_nothing() {
     let sandbox = project();
     registered(&sandbox);
     sandbox.avow(&["run", "--only", "measure[dose=1,seed=1]"]).expect_code(0);
-    sandbox.file("copy.yaml", &SPEC.replace("experiment: promise", "experiment: other"));
+    sandbox.file("copy.yaml", SPEC.replace("experiment: promise", "experiment: other"));
     for command in
         [&["table", "copy.yaml"][..], &["verdict", "copy.yaml"], &["verdict", "copy.yaml", "--json"]]
     {
@@ -350,7 +350,7 @@ fn trying_until_it_works_is_answered_with_its_own_code() {
     // Fails the first time that it is tried for each cell, and leaves a trace where nothing is declared: /dev/shm.
     let trace = format!("/dev/shm/avow-test-{}", std::process::id());
     let flaky = format!("f={trace}-$1-$2; if [ ! -e \"$f\" ]; then : > \"$f\"; exit 1; fi\n{MEASURE}");
-    sandbox.file("measure.sh", &flaky);
+    sandbox.file("measure.sh", flaky);
     registered(&sandbox);
     sandbox.avow(&["run", "-k"]).expect_code(1);
     sandbox.avow(&["run"]).expect_code(0);
