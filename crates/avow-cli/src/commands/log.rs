@@ -122,9 +122,16 @@ fn print(reading: &Reading, recorded: &Recorded, output: &Output) -> Result<(), 
     }
     // Both are data here: what the program wrote, first its output, then its errors.
     for digest in [attempt.stdout, attempt.stderr].into_iter().flatten() {
-        let bytes = reading.blobs.read(digest).map_err(failure::store)?;
+        let path = reading.blobs.open_path(digest).map_err(failure::store)?;
         let mut out = std::io::stdout().lock();
-        match out.write_all(&bytes).and_then(|()| out.flush()) {
+        // A log may be larger than the memory.
+        let copied = match path {
+            Some(path) => {
+                std::fs::File::open(path).and_then(|mut file| std::io::copy(&mut file, &mut out).map(drop))
+            }
+            None => out.write_all(&reading.blobs.read(digest).map_err(failure::store)?),
+        };
+        match copied.and_then(|()| out.flush()) {
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
                 return Err(Failure::quiet(Exit::Done));
             }
