@@ -25,7 +25,7 @@ pub fn register(args: &args::Register, output: &Output) -> Result<Exit, Failure>
             .after(rendered)
             .hint("mend them, or accept them: `avow register --accept-warnings`"));
     }
-    let session = super::run::session(&spec.project, output)?;
+    let session = super::run::session(&spec.project, output, None)?;
     let (blobs, stamps) = (&*session.blobs, &*session.index);
     let planned = spec.plan_with(&ProjectWorld::new(&spec, Depth::Store { blobs, stamps }), output, false)?;
     let done = freeze(&session, &planned.plan, spec.text.as_bytes()).map_err(failure::engine)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use avow_engine::{Notice, Options, Report, Session, current_registration, ledger_of, run as carry_out};
 use avow_exec::fetch::Fetcher;
-use avow_exec::{Cancel, Config, LocalExecutor};
+use avow_exec::{Cancel, Config, Level, LocalExecutor};
 use avow_model::attempt::Blame;
 use avow_model::canonical::Record;
 use avow_model::journal::Closing;
@@ -14,6 +14,7 @@ use avow_model::plan::{Plan, Source, Terms};
 use avow_planner::Settings;
 use avow_store::index::Opening;
 use avow_store::{BlobStore, Project, RecordStore};
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args;
@@ -40,14 +41,15 @@ pub fn run(args: &args::Run, verbose: u8, output: &Output) -> Result<Exit, Failu
     // Problems are found before waiting for anybody, and before anything is stored.
     spec.plan_with(&ProjectWorld::new(&spec, Depth::Look), output, true)?;
     logging::start(verbose, Some(&spec.project));
-    let session = session(&spec.project, output)?;
+    let control = Control::new()?;
+    let session = session(&spec.project, output, Some(&control.cancel))?;
     tell_past(&session, output);
     let planned = {
         let (blobs, stamps) = (&*session.blobs, &*session.index);
         spec.plan_with(&ProjectWorld::new(&spec, Depth::Store { blobs, stamps }), output, false)?
     };
     tell_registration(&planned.plan, &session, output)?;
-    let report = execute(args, &spec, &planned, &session, output)?;
+    let report = execute(args, &spec, &planned, &session, &control, output)?;
     let exit = tell(&report, output);
     drop(session);
     if report.closing == Closing::Interrupted {
@@ -58,8 +60,31 @@ pub fn run(args: &args::Run, verbose: u8, output: &Output) -> Result<Exit, Failu
     Ok(exit.worse(judged))
 }
 
-/// Waits for the run lock and opens the store.
-pub fn session(project: &Project, output: &Output) -> Result<Session, Failure> {
+/// The threads of a run, and the token that signals raise. It is there before the run waits for anything, so
+/// that a run that waits can be interrupted as well.
+struct Control {
+    runtime: Runtime,
+    cancel: Cancel,
+}
+
+impl Control {
+    fn new() -> Result<Control, Failure> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::new(Exit::Machine, "no threads could be started").because(error))?;
+        let cancel = Cancel::new()
+            .map_err(|error| Failure::new(Exit::Machine, "no file descriptor is left").because(error))?;
+        let entered = runtime.enter();
+        listen(&cancel)?;
+        drop(entered);
+        Ok(Control { runtime, cancel })
+    }
+}
+
+/// Waits for the run lock and opens the store. A token that is raised ends the waiting.
+pub fn session(project: &Project, output: &Output, cancel: Option<&Cancel>) -> Result<Session, Failure> {
     let mut told = false;
     Session::open(project.clone(), |holder| {
         if !told {
@@ -68,7 +93,10 @@ pub fn session(project: &Project, output: &Output) -> Result<Session, Failure> {
             output
                 .always(format!("waiting: another command{who} is running in this project; Ctrl-C gives up"));
         }
-        ControlFlow::Continue(())
+        match cancel {
+            Some(cancel) if cancel.level() != Level::Run => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
     })
     .map_err(failure::engine)
 }
@@ -112,6 +140,7 @@ fn execute(
     spec: &Spec,
     planned: &Planned,
     session: &Session,
+    control: &Control,
     output: &Output,
 ) -> Result<Report, Failure> {
     let slots = args.jobs.unwrap_or_else(cores).max(1);
@@ -135,18 +164,11 @@ fn execute(
         tool: env!("CARGO_PKG_VERSION").to_owned(),
         host: executor.host().name.clone(),
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(Exit::Machine, "no threads could be started").because(error))?;
     let mut progress =
         Progress::new(*output, slots, &terms_of(planned), |stage| earlier(session, planned, stage));
-    let result = runtime.block_on(async {
+    let cancel = control.cancel.clone();
+    let result = control.runtime.block_on(async {
         fetch(&planned.plan, session).await?;
-        let cancel = Cancel::new()
-            .map_err(|error| Failure::new(Exit::Machine, "no file descriptor is left").because(error))?;
-        listen(&cancel)?;
         let mut notify = |notice: Notice| progress.notice(notice);
         carry_out(session, Arc::clone(&planned.plan), options, executor, cancel, &mut notify)
             .await
@@ -212,7 +234,7 @@ fn listen(cancel: &Cancel) -> Result<(), Failure> {
         tokio::spawn(async move {
             while stream.recv().await.is_some() {
                 match cancel.level() {
-                    avow_exec::Level::Run => cancel.stop(),
+                    Level::Run => cancel.stop(),
                     _ => cancel.kill(),
                 }
             }
