@@ -200,7 +200,10 @@ impl Sandbox {
     /// A command in the project folder with the environment that every run has: the caller's search path, a
     /// home of its own, English, UTC, 100 columns and no colour.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
-        let mut command = Command::new(program);
+        // A test that was started in the background passes on that signals are ignored; a person's program is not
+        // started so.
+        let mut command = Command::new("/usr/bin/env");
+        command.arg("--default-signal").arg(program);
         command.current_dir(&self.root).env_clear();
         command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
         command.env("HOME", self.home());
