@@ -73,6 +73,7 @@ pub(crate) fn until_end(
         timeout: limits.timeout.and_then(|timeout| now.checked_add(timeout)),
         sample: (limits.memory.is_some() || limits.disk.is_some()).then_some(now),
         pause: SHORTEST,
+        suspect: false,
         peak: Peak::new(now),
         asked: None,
     };
@@ -88,6 +89,8 @@ struct Watch<'a> {
     timeout: Option<Instant>,
     sample: Option<Instant>,
     pause: Duration,
+    /// The last sample showed too much memory.
+    suspect: bool,
     peak: Peak,
     /// It was asked to end, for this reason, and is killed then.
     asked: Option<(End, Instant)>,
@@ -169,9 +172,12 @@ impl Watch<'_> {
             let used = self.folder.occupied().bytes.saturating_sub(limits.given);
             used as f64 / limit as f64
         });
-        if memory > 1.0 {
+        // Processes are looked at one after the other. When some that share memory end meanwhile, their shares
+        // are counted again in the others, so only what two looks show is believed.
+        if memory > 1.0 && self.suspect {
             return Some(End::Memory);
         }
+        self.suspect = memory > 1.0;
         if disk > 1.0 {
             return Some(End::Disk);
         }
@@ -190,7 +196,13 @@ impl Watch<'_> {
         let mut sum: u64 = resident.iter().sum();
         if sum > limit {
             let shares = members.iter().zip(&resident);
-            sum = shares.map(|(pid, resident)| proc::proportional(*pid).unwrap_or(*resident)).sum();
+            let alive = |pid| proc::stat(pid).is_some_and(|stat| !stat.ended());
+            let share = |(pid, resident): (&i32, &u64)| match proc::proportional(*pid) {
+                Some(share) => share,
+                None if alive(*pid) => *resident,
+                None => 0,
+            };
+            sum = shares.map(share).sum();
         }
         sum as f64 / limit as f64
     }
