@@ -318,6 +318,11 @@ fn a_copy_under_another_name_opens_nothing() {
     let sandbox = project();
     registered(&sandbox);
     sandbox.avow(&["run", "--only", "measure[dose=1,seed=1]"]).expect_code(0);
+    sandbox.file(
+        "apart.yaml",
+        SPEC.replace("experiment: promise", "experiment: apart").replace("seed: [1,", "seed: [9,"),
+    );
+    sandbox.avow(&["register", "apart.yaml"]).expect_code(0);
     sandbox.file("copy.yaml", SPEC.replace("experiment: promise", "experiment: other"));
     for command in
         [&["table", "copy.yaml"][..], &["verdict", "copy.yaml"], &["verdict", "copy.yaml", "--json"]]
@@ -327,6 +332,8 @@ fn a_copy_under_another_name_opens_nothing() {
     }
     sandbox.avow(&["table", "copy.yaml", "--peek"]).expect_code(0);
     assert!(kinds(&sandbox).contains(&"exposure".to_owned()), "and looking all the same is recorded");
+    let apart = sandbox.read("registrations/apart.jsonl");
+    assert_eq!(apart.lines().count(), 1, "only where it concerns something: {apart}");
 }
 
 #[test]

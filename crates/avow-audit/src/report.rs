@@ -124,13 +124,15 @@ pub fn hidden(
     hiding(evidence, registered.as_ref(), source, ledger)
 }
 
-/// How far the registered plan of another experiment has come, where it is incomplete and attempts made under
-/// it stand here too: a copy of a spec under another name opens nothing either.
+/// The other experiments whose registered plan is incomplete while attempts that its claims read stand here too,
+/// with how far each has come: a copy of a spec under another name opens nothing either. What is merely shared
+/// on the way, such as trained models, hides nothing.
 pub fn hidden_elsewhere(
     evidence: &Evidence<'_>,
     source: Source<'_>,
     others: &[Ledger],
-) -> Result<Option<Completeness>, AuditError> {
+) -> Result<Vec<(String, Completeness)>, AuditError> {
+    let mut hiding = Vec::new();
     let here: BTreeSet<AttemptDigest> = evidence
         .members()
         .filter_map(
@@ -144,11 +146,33 @@ pub fn hidden_elsewhere(
         };
         let there = Evidence::gather(&plan, source, ledger)?;
         let completeness = there.completeness();
-        if !completeness.is_complete() && !made_under_registration(&there).is_disjoint(&here) {
-            return Ok(Some(completeness));
+        let read = read_by_claims(&there);
+        let shared =
+            made_under_registration(&there).intersection(&here).any(|attempt| read.contains(attempt));
+        if !completeness.is_complete() && shared {
+            hiding.push((plan.experiment.clone(), completeness));
         }
     }
-    Ok(None)
+    Ok(hiding)
+}
+
+/// The attempts that stand for members of stages that claims select from.
+fn read_by_claims(evidence: &Evidence<'_>) -> BTreeSet<AttemptDigest> {
+    let plan = evidence.plan;
+    let selected: BTreeSet<&str> = plan
+        .claims
+        .iter()
+        .flat_map(|claim| deviation::parts(&claim.test))
+        .map(|part| part.select.stage.as_str())
+        .collect();
+    let of_selected = evidence
+        .members()
+        .filter(|member| selected.contains(plan.stages[member.member.stage as usize].name.as_str()));
+    of_selected
+        .filter_map(
+            |member| if let Fate::Stands(stands) = &member.fate { Some(stands.attempt) } else { None },
+        )
+        .collect()
 }
 
 fn hiding(

@@ -66,6 +66,4 @@ pub enum Miss {
         /// Where.
         host: String,
     },
-    /// The caller asked for it to run again.
-    Forced,
 }

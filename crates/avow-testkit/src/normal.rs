@@ -47,10 +47,11 @@ fn recognised(text: &str) -> Option<(usize, &'static str)> {
     let forms: [(Form, &'static str); 6] = [
         (run_name, "[RUN]"),
         (time, "[TIME]"),
-        (durations, "[DURATION]"),
         (|text| digits(text, 64), "[DIGEST]"),
         (|text| digits(text, 32), "[ATTEMPT]"),
+        // Before durations: `1234567d` is a digest, not a number of days.
         (|text| digits(text, 8), "[SHORT]"),
+        (durations, "[DURATION]"),
     ];
     forms.iter().find_map(|(form, name)| form(text).map(|length| (length, *name)))
 }
@@ -135,6 +136,7 @@ mod tests {
             (hex.repeat(2), "[ATTEMPT]"),
             ("changed: 3f2a91bc -> 91bc3f2a".to_owned(), "changed: [SHORT] -> [SHORT]"),
             ("3f2a91bc…".to_owned(), "[SHORT]…"),
+            ("registered as 1234567d (".to_owned(), "registered as [SHORT] ("),
             ("at 2026-11-30T09:41:24.123Z.".to_owned(), "at [TIME]."),
             ("2026-11-30 09:41:24+01:00 09:41:24".to_owned(), "[TIME] [TIME]"),
             (

@@ -147,7 +147,7 @@ pub fn guard(
         Some(_) if peek => {
             record_exposure(&spec.project, &evidence.plan.experiment, by, what).map_err(failure::engine)
         }
-        Some(done) => Err(still_hidden(done)),
+        Some(done) => Err(still_hidden(&evidence.plan.experiment, done)),
     }
 }
 
@@ -160,23 +160,20 @@ fn guard_elsewhere(
     (by, what): (&str, &str),
 ) -> Result<(), Failure> {
     let hidden = avow_audit::report::hidden_elsewhere(evidence, reading.source(), &reading.others);
-    match hidden.map_err(failure::audit)? {
-        None => Ok(()),
-        Some(done) if !peek => Err(still_hidden(done)),
-        Some(_) => {
-            for name in avow_store::ledger::experiments(&spec.project).map_err(failure::store)? {
-                record_exposure(&spec.project, &name, by, what).map_err(failure::engine)?;
-            }
-            Ok(())
+    for (experiment, done) in hidden.map_err(failure::audit)? {
+        if !peek {
+            return Err(still_hidden(&experiment, done));
         }
+        record_exposure(&spec.project, &experiment, by, what).map_err(failure::engine)?;
     }
+    Ok(())
 }
 
-fn still_hidden(done: Completeness) -> Failure {
+fn still_hidden(experiment: &str, done: Completeness) -> Failure {
     Failure::new(
         Exit::Undecided,
         format!(
-            "values stay hidden until the registered plan is complete; {} of {} members are done",
+            "values stay hidden until the registered plan of `{experiment}` is complete; {} of {} members are done",
             done.done,
             done.done + done.open
         ),

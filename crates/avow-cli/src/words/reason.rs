@@ -34,6 +34,5 @@ pub fn miss(miss: &Miss) -> String {
         }
         Miss::Volatile => "its stage declares `reuse: never`".to_owned(),
         Miss::OtherHost { host } => format!("its stage declares `reuse: same-host`, and it ran on `{host}`"),
-        Miss::Forced => "it was asked for".to_owned(),
     }
 }
