@@ -394,6 +394,10 @@ mod tests {
     fn arithmetic_and_patterns_start_nothing() {
         assert_eq!(started("if [ $(( (3 + 1) % 2 )) = 7 ]; then exit 1; fi; touch o"), ["touch"]);
         assert_eq!(started("i=$((i + 1)); sort a"), ["sort"]);
+        assert_eq!(
+            started("read start < ${inputs.d}\necho $((start + ${axes.s} * 3)) > ${outputs.o}"),
+            [""; 0]
+        );
         assert_eq!(started("case $x in\n a|b) sort f;;\n *) wc f;;\nesac"), ["sort", "wc"]);
         assert_eq!(started("case $x in a|b) sort f;; *) wc f;; esac; ls"), ["sort", "wc", "ls"]);
         assert_eq!(started("(cd a && make)|tee log"), ["make", "tee"]);

@@ -1,0 +1,111 @@
+//! A store that an earlier version wrote is read, and what it holds is reused: nobody recomputes for an upgrade.
+//!
+//! The stores under `tests/frozen/` were made by programs of their time (`tests/frozen/make.sh`) and are never
+//! changed.
+
+use avow_model::journal::Event;
+use avow_testkit::Sandbox;
+
+/// What of the frozen experiment must be reused: every member but `clock`, which is measured again each time.
+const REUSED: [&str; 12] = [
+    "draw[seed=1]",
+    "draw[seed=2]",
+    "draw[seed=3]",
+    "halve[seed=1]",
+    "halve[seed=2]",
+    "halve[seed=3]",
+    "score[seed=1]",
+    "score[seed=2]",
+    "score[seed=3]",
+    "tidy[seed=1]",
+    "tidy[seed=2]",
+    "tidy[seed=3]",
+];
+
+/// A copy of a frozen project, with its store in place.
+fn thawed(name: &str) -> Sandbox {
+    let sandbox = Sandbox::new(env!("CARGO_BIN_EXE_avow"));
+    let frozen = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/frozen/");
+    for entry in std::fs::read_dir(format!("{frozen}{name}")).expect("the frozen project is there") {
+        let entry = entry.expect("the folder is readable");
+        let at = if entry.file_name() == "store" { ".avow".into() } else { entry.file_name() };
+        sandbox.copy(entry.path(), at.to_str().expect("our names are UTF-8"));
+    }
+    for folder in ["work", "log"] {
+        std::fs::create_dir_all(sandbox.path(".avow").join(folder)).expect("the store is ours");
+    }
+    sandbox
+}
+
+/// The members that the latest run reused, sorted.
+fn reused(sandbox: &Sandbox) -> Vec<String> {
+    let history = sandbox.history();
+    let lines = history.latest().journal.lines.iter();
+    let mut members: Vec<String> = lines
+        .filter_map(|line| match &line.event {
+            Event::Reused { hits } => Some(hits.iter().map(|hit| hit.member.clone())),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    members.sort();
+    members
+}
+
+fn bytes(sandbox: &Sandbox, folder: &str) -> Vec<(String, Vec<u8>)> {
+    let read = |name: String| {
+        let bytes = std::fs::read(sandbox.path(folder).join(&name)).expect("it is a file");
+        (name, bytes)
+    };
+    sandbox.list(folder).into_iter().map(read).collect()
+}
+
+#[test]
+fn everything_in_a_store_of_encoding_1_is_reused() {
+    let sandbox = thawed("v1");
+    let journals = bytes(&sandbox, ".avow/journal");
+    assert_eq!(sandbox.executes(&["run"]), ["clock"]);
+    assert_eq!(reused(&sandbox), REUSED);
+    // And again, from the index that is there now.
+    assert_eq!(sandbox.executes(&["run"]), ["clock"]);
+    assert_eq!(reused(&sandbox), REUSED);
+    // What had been written down stands as it was written.
+    let now = bytes(&sandbox, ".avow/journal");
+    assert!(journals.iter().all(|journal| now.contains(journal)), "a journal was rewritten");
+    sandbox.avow(&["store", "check"]).expect_code(0);
+}
+
+#[test]
+fn a_registration_of_encoding_1_is_still_the_registration() {
+    let sandbox = thawed("v1");
+    let before = sandbox.avow(&["verdict", "--json"]).with_code(0).json();
+    assert_eq!(before["verdicts"][0]["word"], "supported");
+    assert!(before.to_string().contains("confirmatory"), "{before}");
+    sandbox.avow(&["run"]).expect_code(0);
+    let after = sandbox.avow(&["verdict", "--json"]).with_code(0).json();
+    assert_eq!(after["verdicts"], before["verdicts"]);
+    assert_eq!(after["standing"], before["standing"]);
+    sandbox.avow(&["verdict", "--check"]).expect_code(0);
+}
+
+#[test]
+fn every_reading_command_reads_a_store_of_encoding_1() {
+    let sandbox = thawed("v1");
+    let reads: &[(&[&str], &str)] = &[
+        (&["status"], ""),
+        (&["plan"], "draw"),
+        (&["explain", "score[seed=2]"], "reuse"),
+        (&["table"], "16"),
+        (&["verdict"], "Supported"),
+        (&["lineage", "score.score[seed=3]"], "draw[seed=3]"),
+        (&["log", "draw[seed=1]"], "a line from the draw"),
+        (&["get", "score.result[seed=1]", "-o", "copy.json"], ""),
+        (&["store", "check"], ""),
+    ];
+    for (words, expected) in reads {
+        let read = sandbox.avow(words).with_code(0);
+        let printed = format!("{}{}", read.stdout, read.stderr);
+        assert!(printed.contains(expected), "{words:?}: {printed}");
+    }
+    assert_eq!(sandbox.read("copy.json"), "{\"score\": 10}\n");
+}
