@@ -138,6 +138,9 @@ impl Spec {
         warnings: bool,
     ) -> Result<Planned, Failure> {
         let (lowered, all) = self.lower(world);
+        if let Some(error) = world.failure() {
+            return Err(failure::store(error));
+        }
         if all.iter().any(Diagnostic::is_error) || lowered.as_ref().is_none_or(|l| l.plan.is_none()) {
             return Err(self.invalid(&all, output));
         }

@@ -24,6 +24,12 @@ pub fn store(error: StoreError) -> Failure {
         (_, Some(ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied)) => {
             Some("the project's folder `.avow` must be writable for you; `avow doctor` says more")
         }
+        (Fault::Machine, _) if error.is_out_of_files() => {
+            Some("raise the limit of open files (`ulimit -n 4096`), or run fewer stages at once with `-j`")
+        }
+        (Fault::Machine, _) => Some(
+            "look at the disk and the system's log, then give the same command again; nothing recorded is lost",
+        ),
         (Fault::Evidence, _) => Some("`avow store check` names every damaged file"),
         (Fault::Request, _) if matches!(error, StoreError::Format { .. }) => {
             Some("use the version of avow that wrote this store, or a newer one")

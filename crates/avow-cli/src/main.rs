@@ -40,9 +40,25 @@ fn main() -> ExitCode {
     if !matches!(cli.command, Command::Run(_)) {
         logging::start(cli.verbose, None);
     }
+    #[cfg(debug_assertions)]
+    if let Err(failure) = faults() {
+        return output.failure(&failure).into();
+    }
     let exit =
         dispatch(&cli.command, cli.verbose, &output).unwrap_or_else(|failure| output.failure(&failure));
     exit.into()
+}
+
+/// A fault that a test asks for, which release builds know nothing of.
+#[cfg(debug_assertions)]
+fn faults() -> Result<(), Failure> {
+    match std::env::var("AVOW_FAULTS") {
+        Ok(text) => avow_store::faults::install(&text).map_err(|error| {
+            Failure::new(Exit::Usage, "the variable `AVOW_FAULTS` asks for no fault that there is")
+                .because(error)
+        }),
+        Err(_) => Ok(()),
+    }
 }
 
 fn dispatch(command: &Command, verbose: u8, output: &Output) -> Result<Exit, Failure> {

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,7 +10,7 @@ use std::process::{Command, Stdio};
 use avow_model::digest::{Artifact, BlobDigest, TreeDigest};
 use avow_model::tree::Tree;
 use avow_spec::{Found, World};
-use avow_store::{BlobStore, Ingest, IngestError, Intake, StampCache};
+use avow_store::{BlobStore, Fault, Ingest, IngestError, Intake, StampCache, StoreError};
 
 use crate::context::Spec;
 
@@ -45,6 +46,8 @@ pub struct ProjectWorld<'a> {
     programs: RefCell<HashMap<String, Option<BlobDigest>>>,
     recorded: BTreeMap<String, BlobDigest>,
     trees: RefCell<BTreeMap<TreeDigest, Tree>>,
+    /// The first failure of the store or the machine: whatever else is told about the spec follows from it.
+    failed: RefCell<Option<StoreError>>,
 }
 
 impl<'a> ProjectWorld<'a> {
@@ -57,6 +60,7 @@ impl<'a> ProjectWorld<'a> {
             programs: RefCell::default(),
             recorded: BTreeMap::new(),
             trees: RefCell::default(),
+            failed: RefCell::default(),
         }
     }
 
@@ -69,6 +73,24 @@ impl<'a> ProjectWorld<'a> {
     /// The code trees that were asked for, for comparing them with earlier ones although they are not stored.
     pub fn trees(&self) -> BTreeMap<TreeDigest, Tree> {
         self.trees.borrow().clone()
+    }
+
+    /// The failure of store or machine that kept a question from being answered, if there was one. It is not the
+    /// spec's fault, and is told instead of what the spec seemed to lack.
+    pub fn failure(&self) -> Option<StoreError> {
+        self.failed.take()
+    }
+
+    /// The words for an error of the store; the machine's are kept for [`ProjectWorld::failure`].
+    fn told(&self, error: IngestError) -> String {
+        let text = chain(&error);
+        if let IngestError::Failed(error) = error
+            && error.fault() == Fault::Machine
+            && !of_users_files(&error, &self.root)
+        {
+            self.failed.borrow_mut().get_or_insert(error);
+        }
+        text
     }
 
     fn file(&self, path: &Path) -> Result<BlobDigest, IngestError> {
@@ -94,7 +116,8 @@ impl<'a> ProjectWorld<'a> {
         match Ingest::new(blobs, stamps).hash_file(&real) {
             Ok(file) => Some(file.digest),
             Err(error) => {
-                tracing::warn!(program = %real.display(), %error, "a program cannot be read");
+                let error = self.told(error);
+                tracing::warn!(program = %real.display(), error, "a program cannot be read");
                 None
             }
         }
@@ -129,7 +152,7 @@ impl World for ProjectWorld<'_> {
     fn artifact(&self, path: &str) -> Result<Artifact, String> {
         let full = self.root.join(path);
         let folder = full.metadata().map_err(|error| error.to_string())?.is_dir();
-        let said = |error: IngestError| chain(&error);
+        let said = |error: IngestError| self.told(error);
         match (self.depth, folder) {
             (Depth::Look, true) => Ok(Artifact::Tree(TreeDigest::from_bytes([0; 32]))),
             (_, false) => self.file(&full).map(Artifact::Blob).map_err(said),
@@ -148,7 +171,7 @@ impl World for ProjectWorld<'_> {
             Depth::Hash { blobs, stamps } => Ingest::new(blobs, stamps).code_tree(&self.root, paths),
             Depth::Store { blobs, stamps } => Ingest::new(blobs, stamps).store_code(&self.root, paths),
         };
-        let folder = folder.map_err(|error| chain(&error))?;
+        let folder = folder.map_err(|error| self.told(error))?;
         self.trees.borrow_mut().insert(folder.digest, folder.tree);
         Ok(folder.digest)
     }
@@ -163,6 +186,18 @@ impl World for ProjectWorld<'_> {
             entries.flatten().filter_map(|e| e.file_name().into_string().ok()).take(1000).collect();
         names.sort();
         names
+    }
+}
+
+/// Whether an error says something about a file outside the store that is not there or not ours to read.
+fn of_users_files(error: &StoreError, root: &Path) -> bool {
+    let inside = root.join(avow_store::project::STORE);
+    match error {
+        StoreError::Io { path, source, .. } => {
+            !path.starts_with(inside)
+                && matches!(source.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied)
+        }
+        _ => false,
     }
 }
 

@@ -10,7 +10,8 @@ use avow_model::digest::ActionDigest;
 use avow_model::journal::{Closing, Damage, Event, Journal, Opened, RunState};
 use avow_model::plan::Terms;
 use avow_store::journal::{self, JournalFile};
-use avow_store::{JournalWriter, Project, RecordStore, Recorded, RunLock, SledIndex, StoreError};
+use avow_store::ledger;
+use avow_store::{JournalWriter, LedgerFile, Project, RecordStore, Recorded, RunLock, SledIndex, StoreError};
 
 use crate::clock::now;
 use crate::error::EngineError;
@@ -32,6 +33,11 @@ pub(crate) fn recover(
     lock: &RunLock,
     index: &SledIndex,
 ) -> Result<Vec<Recovered>, EngineError> {
+    for experiment in ledger::experiments(project)? {
+        if LedgerFile::of(project, &experiment)?.mend()? {
+            tracing::warn!(experiment, "a torn tail was cut off the ledger");
+        }
+    }
     let mut recovered = Vec::new();
     for file in journal::journals(project)? {
         if file.closing()?.is_none() {
@@ -56,7 +62,11 @@ fn close(
         tracing::warn!(run = file.run, damage = ?journal.damage, "a damaged journal is left as it is");
         return Ok(None);
     }
-    let Some(opened) = state.opened else { return Ok(None) };
+    let Some(opened) = state.opened else {
+        let went = file.discard_unbegun(lock)?;
+        tracing::info!(run = file.run, went, "a run had died before it wrote a line");
+        return Ok(None);
+    };
     let (mut writer, _) = JournalWriter::open_existing(project, &file.run, lock)?;
     let at = now();
     let mut records = Vec::with_capacity(orphans.len());
@@ -95,7 +105,7 @@ pub(crate) fn learn<'r>(
 
 /// A journal that breaks in the middle is evidence of damage; nothing is appended to it.
 fn continuable(journal: &Journal) -> bool {
-    !journal.lines.is_empty() && !matches!(journal.damage, Some(Damage::Broken { .. }))
+    !matches!(journal.damage, Some(Damage::Broken { .. }))
 }
 
 /// An attempt that was started and never finished.

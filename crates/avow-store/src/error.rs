@@ -142,8 +142,26 @@ impl StoreError {
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         match self {
             StoreError::Io { source, .. } => Some(source.kind()),
+            StoreError::Index { source } => match &**source {
+                sled::Error::Io(error) => Some(error.kind()),
+                _ => None,
+            },
             _ => None,
         }
+    }
+
+    /// Whether this process, or the system, has no file descriptor left.
+    pub fn is_out_of_files(&self) -> bool {
+        let source = match self {
+            StoreError::Io { source, .. } => source,
+            StoreError::Index { source } => match &**source {
+                sled::Error::Io(error) => error,
+                _ => return false,
+            },
+            _ => return false,
+        };
+        let known = rustix::io::Errno::from_io_error(source);
+        matches!(known, Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
     }
 
     /// Whether the disk, or the quota on it, is full.

@@ -1,7 +1,8 @@
 //! The few acts on files that must be right everywhere: durable, atomic, without following a last link.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use avow_model::digest::BlobDigest;
 use rustix::fs::OFlags;
 
+use crate::disk;
 use crate::error::{Context, StoreError};
 
 /// Files from this size on are hashed through a memory map by all cores; below, one read is faster.
@@ -49,18 +51,21 @@ pub(crate) fn hash(path: &Path, size: u64) -> Result<BlobDigest, StoreError> {
 
 /// Makes a folder's entries survive a power cut.
 pub(crate) fn sync_folder(path: &Path) -> Result<(), StoreError> {
-    File::open(path).and_then(|folder| folder.sync_all()).context("sync", path)
+    File::open(path).and_then(|folder| disk::sync(&folder, path, true)).context("sync", path)
 }
 
 /// Replaces a small file as a whole and durably.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let temporary = beside(path);
-    let written = File::create_new(&temporary)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-        .and_then(|()| fs::rename(&temporary, path));
+    let written = disk::create_new(&temporary)
+        .and_then(|file| {
+            disk::write(&file, &temporary, bytes)?;
+            disk::sync(&file, &temporary, true)
+        })
+        .and_then(|()| disk::rename(&temporary, path));
     if written.is_err() {
         // The first error is the one to tell; a leftover temporary name does no harm.
-        let _ = fs::remove_file(&temporary);
+        let _ = disk::remove_file(&temporary);
     }
     written.context("write", path)?;
     sync_folder(folder_of(path))
@@ -72,6 +77,17 @@ pub(crate) fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let number = COUNTER.fetch_add(1, Ordering::Relaxed);
     path.with_file_name(format!(".{name}.{}-{number}.tmp", std::process::id()))
+}
+
+/// Whether a name is one of [`beside`] whose process is gone.
+pub(crate) fn left_behind(name: &OsStr) -> bool {
+    let parts = || {
+        let inner = name.to_str()?.strip_prefix('.')?.strip_suffix(".tmp")?;
+        let (pid, number) = inner.rsplit_once('.')?.1.split_once('-')?;
+        number.parse::<u64>().ok()?;
+        pid.parse::<u32>().ok()
+    };
+    parts().is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists())
 }
 
 /// The folder a path lies in.

@@ -6,12 +6,12 @@
 //! whether the last run ended well.
 
 use std::collections::HashMap;
-use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
 use avow_model::journal::{Event, Journal};
 
+use crate::disk;
 use crate::error::{Context, StoreError};
 use crate::files;
 use crate::journal::{self, JournalFile};
@@ -54,13 +54,13 @@ pub fn open_index(project: &Project, runner: &RunLock) -> Result<(SledIndex, Ope
 /// Throws the index away and builds it from the journals.
 pub fn rebuild(project: &Project, _runner: &RunLock) -> Result<SledIndex, StoreError> {
     let folder = project.index();
-    match fs::remove_dir_all(&folder) {
+    match disk::remove_folder(&folder) {
         Err(e) if !files::absent(&e) => return Err(e).context("remove", &folder),
         _ => {}
     }
     let index = SledIndex::open(&folder)?;
     catch_up(&index, &journal::journals(project)?)?;
-    match fs::remove_file(damage_mark(project)) {
+    match disk::remove_file(&damage_mark(project)) {
         Err(e) if !files::absent(&e) => Err(e).context("remove", &damage_mark(project)),
         _ => Ok(index),
     }

@@ -5,13 +5,14 @@
 //! and only by the holder of the run's lock, and that syncs are grouped: append many, sync once.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use avow_model::attempt::Timestamp;
 use avow_model::digest::LineDigest;
 use avow_model::journal::{self, Closing, Damage, Event, Journal, Line, Opened};
 
+use crate::disk;
 use crate::error::{Context, StoreError};
 use crate::files;
 use crate::lock::RunLock;
@@ -38,7 +39,7 @@ impl JournalWriter {
     pub fn create(project: &Project, at: Timestamp, opened: Opened) -> Result<JournalWriter, StoreError> {
         files::check_name(&opened.run)?;
         let path = project.journal(&opened.run);
-        let file = File::create_new(&path).context("create", &path)?;
+        let file = disk::create_new(&path).context("create", &path)?;
         let run = opened.run.clone();
         let mut writer = JournalWriter {
             file,
@@ -75,7 +76,7 @@ impl JournalWriter {
         let length = journal.intact as u64;
         if (bytes.len() as u64) > length {
             tracing::warn!(run, bytes = bytes.len() as u64 - length, "a torn tail is cut off the journal");
-            file.set_len(length).context("shorten", &path)?;
+            disk::shorten(&file, &path, length).context("shorten", &path)?;
         }
         file.seek(SeekFrom::Start(length)).context("write", &path)?;
         let opened = journal.lines.first().map_or(0, |line| line.at);
@@ -108,7 +109,7 @@ impl JournalWriter {
         let mut text = line.to_text().into_bytes();
         let head = LineDigest::of(&text);
         text.push(b'\n');
-        if let Err(error) = self.file.write_all(&text) {
+        if let Err(error) = disk::write(&self.file, &self.path, &text) {
             self.take_back();
             return Err(error).context("append to", &self.path);
         }
@@ -121,8 +122,8 @@ impl JournalWriter {
 
     /// Removes the bytes of a write that failed half-way; the next line would be glued to them.
     fn take_back(&mut self) {
-        let restored =
-            self.file.set_len(self.length).and_then(|()| self.file.seek(SeekFrom::Start(self.length)));
+        let restored = disk::shorten(&self.file, &self.path, self.length)
+            .and_then(|()| self.file.seek(SeekFrom::Start(self.length)));
         self.poisoned = restored.is_err();
     }
 
@@ -133,7 +134,7 @@ impl JournalWriter {
     /// Makes everything appended so far survive a power cut.
     pub fn sync(&mut self) -> Result<(), StoreError> {
         if self.unsynced {
-            self.file.sync_data().context("sync", &self.path)?;
+            disk::sync(&self.file, &self.path, false).context("sync", &self.path)?;
             self.unsynced = false;
         }
         Ok(())
@@ -167,6 +168,17 @@ pub struct JournalFile {
 }
 
 impl JournalFile {
+    /// Removes a journal whose writer died before its first line was whole: nothing was recorded, and no ledger
+    /// names it. Any other is left alone. Whether it went.
+    pub fn discard_unbegun(&self, _runner: &RunLock) -> Result<bool, StoreError> {
+        let journal = self.read()?;
+        if !journal.lines.is_empty() || matches!(journal.damage, Some(Damage::Broken { .. })) {
+            return Ok(false);
+        }
+        disk::remove_file(&self.path).context("remove", &self.path)?;
+        Ok(true)
+    }
+
     /// Reads the whole journal and checks its chain.
     pub fn read(&self) -> Result<Journal, StoreError> {
         read(&self.path)

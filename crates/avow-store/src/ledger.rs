@@ -8,8 +8,8 @@
 //! Writers hold a lock in the store folder, whichever of the two places the chain is at. A torn tail is cut
 //! before a line is appended; a complete line that does not verify is never cut, and nothing is appended to it.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{Seek, SeekFrom, Write};
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use avow_model::digest::{LineDigest, PlanDigest, RegistrationDigest};
@@ -17,6 +17,7 @@ use avow_model::ledger::{Ledger, LedgerError, leaf};
 use rustix::fs::FlockOperation;
 use serde_json::{Map, Value, json};
 
+use crate::disk;
 use crate::error::{Context, StoreError};
 use crate::files;
 use crate::project::Project;
@@ -104,6 +105,25 @@ impl LedgerFile {
         Ok(leaf(line.as_bytes()))
     }
 
+    /// Cuts the torn line that a writer who died left at the end, as the next entry would; whether there was one.
+    /// Costs one look where there was none.
+    pub fn mend(&self) -> Result<bool, StoreError> {
+        if ends_whole(&self.path())? {
+            return Ok(false);
+        }
+        let _lock = self.lock()?;
+        let path = self.path();
+        let content = bytes(&path)?;
+        let intact = Ledger::read(&content).intact();
+        if intact == content.len() {
+            return Ok(false);
+        }
+        let file = disk::open_or_create(&path).context("open", &path)?;
+        disk::shorten(&file, &path, intact as u64).context("shorten", &path)?;
+        disk::sync(&file, &path, true).context("sync", &path)?;
+        Ok(true)
+    }
+
     /// Notes that a run began, so that a journal deleted later is missed.
     pub fn run_opened(
         &self,
@@ -127,8 +147,7 @@ impl LedgerFile {
 
     fn lock(&self) -> Result<File, StoreError> {
         let path = self.project.ledgers().join(format!("{}.lock", self.experiment));
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
-        let file = file.context("open", &path)?;
+        let file = disk::open_or_create(&path).context("open", &path)?;
         loop {
             match rustix::fs::flock(&file, FlockOperation::LockExclusive) {
                 Err(rustix::io::Errno::INTR) => {}
@@ -141,12 +160,12 @@ impl LedgerFile {
     /// which the project's contains the other.
     fn move_into_project(&self, content: &[u8]) -> Result<(), StoreError> {
         let folder = self.project.registrations();
-        fs::create_dir_all(&folder).context("create", &folder)?;
+        disk::create_folders(&folder).context("create", &folder)?;
         files::sync_folder(self.project.root())?;
         tell_git(&self.project)?;
         files::write_whole(&self.registered_path(), content)?;
         let old = self.unregistered_path();
-        match fs::remove_file(&old) {
+        match disk::remove_file(&old) {
             Err(e) if !files::absent(&e) => Err(e).context("remove", &old),
             _ => Ok(()),
         }
@@ -187,14 +206,28 @@ fn bytes(path: &Path) -> Result<Vec<u8>, StoreError> {
     }
 }
 
+/// Whether a file ends with a line's end, or is empty or absent.
+fn ends_whole(path: &Path) -> Result<bool, StoreError> {
+    let mut file = match File::open(path) {
+        Err(e) if files::absent(&e) => return Ok(true),
+        other => other.context("open", path)?,
+    };
+    if file.seek(SeekFrom::End(0)).context("read", path)? == 0 {
+        return Ok(true);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1)).and_then(|_| file.read_exact(&mut last)).context("read", path)?;
+    Ok(last == *b"\n")
+}
+
 fn append_durably(path: &Path, intact: u64, line: &str) -> Result<(), StoreError> {
-    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-    let mut file = file.context("open", path)?;
-    file.set_len(intact).context("shorten", path)?;
+    let mut file = disk::open_or_create(path).context("open", path)?;
+    disk::shorten(&file, path, intact).context("shorten", path)?;
     file.seek(SeekFrom::Start(intact)).context("write", path)?;
-    if let Err(error) = file.write_all(line.as_bytes()).and_then(|()| file.sync_all()) {
+    let written = disk::write(&file, path, line.as_bytes()).and_then(|()| disk::sync(&file, path, true));
+    if let Err(error) = written {
         // Best effort: what stays is a torn tail, which the next writer cuts.
-        let _ = file.set_len(intact);
+        let _ = disk::shorten(&file, path, intact);
         return Err(error).context("append to", path);
     }
     files::sync_folder(files::folder_of(path))

@@ -14,11 +14,14 @@
 //! Deliberately absent: async, networks, processes, the order in which two effects happen (the engine's), any
 //! judgement of what a number means, any sentence for a person beyond the text of an error.
 
+mod disk;
 mod error;
 mod files;
 
 pub mod blob;
 pub mod check;
+#[cfg(debug_assertions)]
+pub mod faults;
 pub mod index;
 pub mod ingest;
 pub mod journal;

@@ -5,8 +5,8 @@
 //! waits. A file system that grants the lock to everybody is worse than one that refuses, so the lock is tried
 //! once more through a second descriptor, which must be turned away.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,6 +14,7 @@ use std::time::Duration;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
+use crate::disk;
 use crate::error::{Context, StoreError};
 use crate::project::Project;
 
@@ -59,7 +60,7 @@ impl RunLock {
     /// Takes the lock if it is free. The store folder must exist.
     pub fn try_acquire(project: &Project) -> Result<RunLock, LockError> {
         let path = project.lock();
-        let mut file = open(&path)?;
+        let file = open(&path)?;
         if !lock(&file, &path)? {
             return Err(LockError::Held { holder: holder(&path), path });
         }
@@ -67,7 +68,9 @@ impl RunLock {
             return Err(LockError::Unsupported { path });
         }
         let text = format!("{}\n", std::process::id());
-        file.set_len(0).and_then(|()| file.write_all(text.as_bytes())).context("write", &path)?;
+        disk::shorten(&file, &path, 0)
+            .and_then(|()| disk::write(&file, &path, text.as_bytes()))
+            .context("write", &path)?;
         Ok(RunLock { _file: file, path })
     }
 
@@ -112,7 +115,7 @@ impl RunLock {
 }
 
 fn open(path: &Path) -> Result<File, StoreError> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).context("open", path)
+    disk::open_or_create(path).context("open", path)
 }
 
 /// Whether the lock could be had through this descriptor.

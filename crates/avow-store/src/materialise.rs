@@ -10,8 +10,8 @@
 
 mod flatten;
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -23,6 +23,7 @@ use rustix::io::Errno;
 pub use flatten::flatten;
 
 use crate::blob::{BlobStore, read_record};
+use crate::disk;
 use crate::error::{Context, StoreError};
 use crate::files;
 
@@ -63,7 +64,7 @@ pub fn materialise(
     how: How,
 ) -> Result<(), MaterialiseError> {
     let flat = flatten(blobs, tree)?;
-    fs::create_dir_all(folder).context("create", folder)?;
+    disk::create_folders(folder).context("create", folder)?;
     let root = Root::open(folder)?;
     let (links, rest): (Vec<_>, Vec<_>) =
         flat.entries.iter().partition(|(_, entry)| matches!(entry, Entry::Link { .. }));
@@ -121,14 +122,15 @@ pub fn publish(
         _ => {}
     }
     let folder = files::folder_of(target);
-    fs::create_dir_all(folder).context("create", folder)?;
+    disk::create_folders(folder).context("create", folder)?;
     let temporary = files::beside(target);
     let name = temporary.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let placed = place(blobs, artifact, folder, &name, How::Copy)
-        .and_then(|()| Ok(fs::rename(&temporary, target).context("name", target)?));
+        .and_then(|()| Ok(disk::rename(&temporary, target).context("name", target)?));
     if placed.is_err() {
         // The first error is the one to tell.
-        let _ = if temporary.is_dir() { fs::remove_dir_all(&temporary) } else { fs::remove_file(&temporary) };
+        let _ =
+            if temporary.is_dir() { disk::remove_folder(&temporary) } else { disk::remove_file(&temporary) };
     }
     placed
 }
@@ -156,7 +158,7 @@ impl<'a> Root<'a> {
         let full = self.path.join(path);
         let mut at = self.descriptor.try_clone().context("open", self.path)?;
         for segment in path.split('/').filter(|s| !s.is_empty()) {
-            match rustix::fs::mkdirat(&at, segment, Mode::from_raw_mode(0o777)) {
+            match disk::create_folder_in(&at, segment, &full) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(e) => return Err(e).context("create", &full)?,
             }
@@ -201,25 +203,25 @@ impl<'a> Root<'a> {
         let full = self.path.join(path);
         let mode = Mode::from_raw_mode(if executable { 0o777 } else { 0o666 });
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = match rustix::fs::openat(folder, name, flags, mode) {
+        let mut file = match disk::create_in(folder, name, (flags, mode), &full) {
             Err(Errno::EXIST) => return Err(MaterialiseError::Exists { path: full }),
-            other => File::from(other.context("create", &full)?),
+            other => other.context("create", &full)?,
         };
         match blob {
             // The standard library lets the kernel copy, which shares blocks where the file system can.
             Some(blob) => {
                 let mut source = files::open_plain(&blob)?;
-                io::copy(&mut source, &mut file).map(|_| ()).context("write", &full)?;
+                disk::copy(&mut source, &mut file, &full).context("write", &full).map(drop)?;
             }
-            None => file.write_all(&blobs.read(digest)?).context("write", &full)?,
+            None => disk::write(&file, &full, &blobs.read(digest)?).context("write", &full)?,
         }
         Ok(())
     }
 
     fn link(&self, parent: &mut Parent, path: &str, target: &Path) -> Result<(), MaterialiseError> {
         let (folder, name) = self.within(parent, path)?;
-        match rustix::fs::symlinkat(target, folder, name) {
-            Err(Errno::EXIST) => {
+        match disk::link(target, folder, name, &self.path.join(path)) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
                 // An equal link is what was asked for, e.g. from two inputs that share a folder.
                 let there = rustix::fs::readlinkat(folder, name, Vec::new());
                 let equal = there.is_ok_and(|text| Path::new(&text.to_string_lossy().into_owned()) == target);

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use avow_model::digest::BlobDigest;
 use rustix::fs::FlockOperation;
 
+use crate::disk;
 use crate::error::{Context, StoreError};
 use crate::files;
 use crate::lock::RunLock;
@@ -56,7 +57,7 @@ impl Project {
     pub fn create(&self) -> Result<(), StoreError> {
         let store = self.store();
         for folder in [self.blobs(), self.journals(), self.ledgers(), self.temporary(), self.logs()] {
-            fs::create_dir_all(&folder).context("create", &folder)?;
+            disk::create_folders(&folder).context("create", &folder)?;
         }
         let ignore = store.join(".gitignore");
         if !ignore.exists() {
@@ -174,10 +175,30 @@ impl Project {
                 Err(e) => return Err(e).context("lock", &path),
             }
             if path.is_dir() {
-                fs::remove_dir_all(&path).context("remove", &path)?;
+                disk::remove_folder(&path).context("remove", &path)?;
                 cleared += 1;
             }
         }
+        self.clear_halves()?;
         Ok(cleared)
+    }
+
+    /// Removes what [`files::write_whole`] left under a temporary name when its process died. They are few and
+    /// small, but some lie where people look.
+    fn clear_halves(&self) -> Result<(), StoreError> {
+        for folder in [self.store(), self.registrations(), self.root.clone()] {
+            let list = match fs::read_dir(&folder) {
+                Err(e) if files::absent(&e) => continue,
+                other => other.context("list", &folder)?,
+            };
+            for entry in list {
+                let entry = entry.context("list", &folder)?;
+                if files::left_behind(&entry.file_name()) {
+                    let path = entry.path();
+                    disk::remove_file(&path).context("remove", &path)?;
+                }
+            }
+        }
+        Ok(())
     }
 }

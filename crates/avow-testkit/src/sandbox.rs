@@ -140,14 +140,24 @@ impl Sandbox {
         self.start(args).wait()
     }
 
+    /// Runs the program once with a variable that no other run has.
+    pub fn avow_with(&self, name: &str, value: &str, args: &[&str]) -> Run {
+        self.start_with(&[(name, value)], args).wait()
+    }
+
     /// Starts the program and does not wait.
     pub fn start(&self, args: &[&str]) -> Running<'_> {
+        self.start_with(&[], args)
+    }
+
+    fn start_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Running<'_> {
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let printed = self.folder.path().join(format!("printed/{number}"));
         let file = |suffix| File::create(printed.with_extension(suffix)).expect("the folder is ours");
         let child = self
             .command(&self.program)
             .args(args)
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(file("out"))
             .stderr(file("err"))

@@ -243,6 +243,18 @@ fn listen(cancel: &Cancel) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What to do about a failure of the machine, of which the outcome keeps what the system said.
+fn mending(said: &str) -> &'static str {
+    let is = |code: i32| said.contains(&std::io::Error::from_raw_os_error(code).to_string());
+    if is(28) || is(122) {
+        "free some disk space and give the same command again; nothing recorded is lost"
+    } else if is(24) || is(23) {
+        "raise the limit of open files (`ulimit -n 4096`), or run fewer stages at once with `-j`"
+    } else {
+        "`avow doctor` says what this machine lacks; give the same command again once it is mended"
+    }
+}
+
 /// Says how a run ended; gives the exit code of its failures.
 fn tell(report: &Report, output: &Output) -> Exit {
     let tally = report.tally;
@@ -274,6 +286,9 @@ fn tell(report: &Report, output: &Output) -> Exit {
     }
     if let Some((member, _)) = report.failures.first().filter(|(_, o)| o.blame() == Some(Blame::Program)) {
         output.say(format!("{} avow log '{member}' shows what it printed", output.coloured("hint:", 36)));
+    }
+    if let Some((_, outcome)) = report.failures.iter().find(|(_, o)| o.blame() == Some(Blame::Machine)) {
+        output.say(format!("{} {}", output.coloured("hint:", 36), mending(&outcome.to_string())));
     }
     exit
 }

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use avow_model::digest::BlobDigest;
 
+use crate::disk;
 use crate::error::{Context, StoreError};
 use crate::files;
 
@@ -23,14 +24,14 @@ pub(super) fn copy_and_hash(
     target: &File,
     path: &Path,
 ) -> Result<(BlobDigest, u64), StoreError> {
-    if rustix::fs::ioctl_ficlone(target, source).is_ok() {
+    if disk::clone_blocks(source, target, path).is_ok() {
         let size = target.metadata().context("look at", path)?.len();
         return Ok((files::hash(path, size)?, size));
     }
-    copy_pieces(source, target).context("copy to", path)
+    copy_pieces(source, target, path).context("copy to", path)
 }
 
-fn copy_pieces(source: &File, target: &File) -> io::Result<(BlobDigest, u64)> {
+fn copy_pieces(source: &File, target: &File, path: &Path) -> io::Result<(BlobDigest, u64)> {
     let mut hasher = blake3::Hasher::new();
     let mut buffer = vec![0; PIECE];
     let mut at = 0;
@@ -39,7 +40,7 @@ fn copy_pieces(source: &File, target: &File) -> io::Result<(BlobDigest, u64)> {
             Ok(0) => return Ok((BlobDigest::from_bytes(*hasher.finalize().as_bytes()), at)),
             Ok(length) => {
                 hasher.update(&buffer[..length]);
-                target.write_all_at(&buffer[..length], at)?;
+                disk::write_at(target, path, &buffer[..length], at)?;
                 at += length as u64;
             }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}

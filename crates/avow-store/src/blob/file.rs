@@ -11,9 +11,9 @@
 //! remembered for its stamp only after the sync: a remembered blob is a sound *and* a durable one.
 
 use std::collections::HashMap;
-use std::fs::{self, File, Metadata, Permissions};
-use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::fs::{self, File, Metadata};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -21,6 +21,7 @@ use avow_model::digest::BlobDigest;
 
 use super::temporary::TemporaryFolder;
 use super::{BlobStore, Intake, copy};
+use crate::disk;
 use crate::error::{Context, StoreError};
 use crate::files;
 use crate::project::Project;
@@ -112,11 +113,11 @@ impl FileBlobs {
     /// Renames a finished file into place.
     fn place(&self, temporary: &Path, digest: BlobDigest) -> Result<PathBuf, StoreError> {
         let path = self.path(digest);
-        let renamed = match fs::rename(temporary, &path) {
+        let renamed = match disk::rename(temporary, &path) {
             Err(e) if files::absent(&e) => {
                 let folder = files::folder_of(&path);
-                fs::create_dir_all(folder).context("create", folder)?;
-                fs::rename(temporary, &path)
+                disk::create_folders(folder).context("create", folder)?;
+                disk::rename(temporary, &path)
             }
             other => other,
         };
@@ -139,13 +140,13 @@ impl FileBlobs {
                 let stamp = FileStamp::of(&file.metadata().context("look at", &path)?);
                 self.fresh().insert(digest, Some(stamp));
             } else {
-                fs::remove_file(&temporary).context("remove", &temporary)?;
+                disk::remove_file(&temporary).context("remove", &temporary)?;
             }
             Ok((digest, extra))
         });
         if placed.is_err() {
             // The first error is the one to tell; what is left is cleared with the folder.
-            let _ = fs::remove_file(&temporary);
+            let _ = disk::remove_file(&temporary);
         }
         placed
     }
@@ -168,12 +169,12 @@ impl FileBlobs {
         path: &Path,
         before: &Metadata,
     ) -> Result<(BlobDigest, u64), StoreError> {
-        source.set_permissions(Permissions::from_mode(0o444)).context("protect", path)?;
+        disk::protect(source, path).context("protect", path)?;
         let begun = stamp::now();
         let digest = files::hash(path, before.len())?;
         unchanged(source, path, before)?;
         if !self.wanted(digest)? {
-            fs::remove_file(path).context("remove", path)?;
+            disk::remove_file(path).context("remove", path)?;
             return Ok((digest, before.len()));
         }
         let placed = self.place(path, digest)?;
@@ -225,7 +226,7 @@ impl BlobStore for FileBlobs {
         let digest = BlobDigest::of(bytes);
         if self.wanted(digest)? {
             let fill = |file: &mut File, at: &Path| {
-                file.write_all(bytes).context("write", at)?;
+                disk::write(file, at, bytes).context("write", at)?;
                 Ok((digest, ()))
             };
             self.write(fill, |_| Ok(true))?;
@@ -242,7 +243,7 @@ impl BlobStore for FileBlobs {
         let stored = self.copy_in(&source, path, before.len())?;
         unchanged(&source, path, &before)?;
         if how == Intake::Move {
-            fs::remove_file(path).context("remove", path)?;
+            disk::remove_file(path).context("remove", path)?;
         }
         Ok(stored)
     }
@@ -270,10 +271,10 @@ impl BlobStore for FileBlobs {
 
     fn quarantine(&self, digest: BlobDigest) -> Result<Option<PathBuf>, StoreError> {
         let (path, folder) = (self.path(digest), self.project.quarantine());
-        fs::create_dir_all(&folder).context("create", &folder)?;
+        disk::create_folders(&folder).context("create", &folder)?;
         let target = folder.join(format!("{digest}.{}", &files::nonce()?[..8]));
         self.fresh().remove(&digest);
-        match fs::rename(&path, &target) {
+        match disk::rename(&path, &target) {
             Err(e) if files::absent(&e) => Ok(None),
             moved => moved.map(|()| Some(target)).context("move aside", &path),
         }

@@ -2,13 +2,13 @@
 //!
 //! It holds a lock on its own folder. Whoever clears up after a crash removes only folders whose lock is free.
 
-use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::FlockOperation;
 
+use crate::disk;
 use crate::error::{Context, StoreError};
 use crate::files;
 
@@ -24,10 +24,10 @@ pub(super) struct TemporaryFolder {
 impl TemporaryFolder {
     /// Makes a folder of our own below `parent`.
     pub(super) fn create(parent: &Path) -> Result<TemporaryFolder, StoreError> {
-        fs::create_dir_all(parent).context("create", parent)?;
+        disk::create_folders(parent).context("create", parent)?;
         loop {
             let path = parent.join(&files::nonce()?[..16]);
-            fs::create_dir(&path).context("create", &path)?;
+            disk::create_folder(&path).context("create", &path)?;
             // Somebody who clears up may have come between the two calls; then the folder is gone or going.
             let Ok(folder) = File::open(&path) else { continue };
             if rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() && path.is_dir() {
@@ -38,7 +38,7 @@ impl TemporaryFolder {
 
     /// Makes everything on its file system, which is that of the blobs, survive a power cut.
     pub(super) fn sync(&self) -> Result<(), StoreError> {
-        rustix::fs::syncfs(&self.folder).context("sync", &self.path)
+        disk::sync_file_system(&self.folder, &self.path).context("sync", &self.path)
     }
 
     /// A name that is not in use.
@@ -49,14 +49,13 @@ impl TemporaryFolder {
     /// A new file that nobody else can open for writing.
     pub(super) fn file(&self) -> Result<(File, PathBuf), StoreError> {
         let path = self.name();
-        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o444).open(&path);
-        Ok((file.context("create", &path)?, path))
+        Ok((disk::create_protected(&path).context("create", &path)?, path))
     }
 }
 
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
         // A leftover is cleared by the next run.
-        let _ = fs::remove_dir_all(&self.path);
+        let _ = disk::remove_folder(&self.path);
     }
 }

@@ -11,12 +11,13 @@
 //! A place sorts as [`Position`] does: opening time, run, line. sled's own flush is no promise about a power
 //! cut, and it checks its pages only in part; hence nothing here is believed, the journals are.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use avow_model::digest::{ActionDigest, AttemptDigest, BlobDigest};
 
 use super::{Position, RecordStore, Recorded, of_stage};
-use crate::error::StoreError;
+use crate::disk;
+use crate::error::{Context, StoreError};
 use crate::stamp::{FileStamp, StampCache};
 
 /// Bytes of pages that sled keeps in memory; its default of 1 GiB is out of proportion to an index.
@@ -25,6 +26,7 @@ const CACHE: u64 = 24 << 20;
 /// An index in a folder that one process at a time can open.
 #[derive(Debug)]
 pub struct SledIndex {
+    folder: PathBuf,
     database: sled::Db,
     attempts: sled::Tree,
     traces: sled::Tree,
@@ -46,6 +48,7 @@ impl SledIndex {
             journals: database.open_tree("journals")?,
             stamps: database.open_tree("stamps")?,
             database,
+            folder: folder.to_owned(),
         })
     }
 
@@ -53,7 +56,8 @@ impl SledIndex {
     /// command need not read it again. To be called when a run ends; without it the next command looks.
     pub fn caught_up(&self, run: &str, length: u64) -> Result<(), StoreError> {
         // The note must not outlive what it notes.
-        self.database.flush()?;
+        self.flush()?;
+        self.stand_before()?;
         self.journals.insert(run, &length.to_be_bytes())?;
         Ok(())
     }
@@ -74,8 +78,16 @@ impl SledIndex {
 
     /// Hands everything to the operating system; a crash of the process then loses nothing.
     pub fn flush(&self) -> Result<(), StoreError> {
+        self.stand_before()?;
         self.database.flush()?;
         Ok(())
+    }
+}
+
+impl SledIndex {
+    /// Where a test can let a change go wrong.
+    fn stand_before(&self) -> Result<(), StoreError> {
+        disk::index(&self.folder).context("write", &self.folder)
     }
 }
 
@@ -111,10 +123,13 @@ impl RecordStore for SledIndex {
         let digest = recorded.digest();
         let place = place(&recorded.position);
         let value = serde_json::to_vec(recorded).expect("attempts hold only JSON values");
+        self.stand_before()?;
         // The record first: a trace never names an attempt that is not there.
         self.attempts.insert(digest.as_bytes(), value)?;
         let trace = [recorded.attempt.action.as_bytes(), place.as_slice()].concat();
+        self.stand_before()?;
         self.traces.insert(trace, digest.as_bytes())?;
+        self.stand_before()?;
         let member = [member_prefix(&recorded.experiment, &recorded.member), place].concat();
         self.members.insert(member, digest.as_bytes())?;
         Ok(digest)
@@ -185,6 +200,7 @@ impl StampCache for SledIndex {
         for (stamp, digest) in entries {
             batch.insert(&stamp.identity(), [stamp.state().as_slice(), digest.as_bytes()].concat());
         }
+        self.stand_before()?;
         self.stamps.apply_batch(batch)?;
         Ok(())
     }

@@ -12,3 +12,4 @@ mod ledger;
 mod lock;
 mod materialise;
 mod records;
+mod seam;
