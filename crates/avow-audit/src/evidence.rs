@@ -8,7 +8,8 @@
 //! Nothing is taken from a run's own account of what it did: a member has a result iff its action, computed
 //! anew from the plan, has an attempt. Absent: blobs, but for asking whether the promised ones are there.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 
 use avow_model::attempt::{Attempt, Outcome, Timestamp};
 use avow_model::bind::{BindError, bind};
@@ -16,7 +17,7 @@ use avow_model::canonical::Record;
 use avow_model::digest::{ActionDigest, Artifact, AttemptDigest, PlanDigest};
 use avow_model::expand::{self, Member};
 use avow_model::ledger::Ledger;
-use avow_model::plan::{Keep, Plan, Stage};
+use avow_model::plan::{Keep, Plan};
 use avow_store::Recorded;
 use serde::Serialize;
 
@@ -178,18 +179,27 @@ pub fn walk(
 
 /// The positions of a plan's stages, producers first, otherwise as listed.
 pub fn topological(plan: &Plan) -> Result<Vec<usize>, AuditError> {
-    let mut order = Vec::with_capacity(plan.stages.len());
-    let mut placed = vec![false; plan.stages.len()];
-    while order.len() < plan.stages.len() {
-        let waits = |stage: &Stage| {
-            stage.producers().any(|(_, _, name)| plan.stage_index(name).is_some_and(|i| !placed[i]))
-        };
-        let next = (0..plan.stages.len()).find(|i| !placed[*i] && !waits(&plan.stages[*i]));
-        let next = next.ok_or(AuditError::Cycle)?;
-        placed[next] = true;
-        order.push(next);
+    let mut waits = vec![0usize; plan.stages.len()];
+    let mut consumers: Vec<Vec<usize>> = vec![Vec::new(); plan.stages.len()];
+    for (index, stage) in plan.stages.iter().enumerate() {
+        for producer in stage.producers().filter_map(|(_, _, name)| plan.stage_index(name)) {
+            waits[index] += 1;
+            consumers[producer].push(index);
+        }
     }
-    Ok(order)
+    let mut ready: BinaryHeap<Reverse<usize>> =
+        (0..waits.len()).filter(|index| waits[*index] == 0).map(Reverse).collect();
+    let mut order = Vec::with_capacity(plan.stages.len());
+    while let Some(Reverse(next)) = ready.pop() {
+        order.push(next);
+        for consumer in &consumers[next] {
+            waits[*consumer] -= 1;
+            if waits[*consumer] == 0 {
+                ready.push(Reverse(*consumer));
+            }
+        }
+    }
+    if order.len() < plan.stages.len() { Err(AuditError::Cycle) } else { Ok(order) }
 }
 
 impl<'p> Evidence<'p> {

@@ -16,6 +16,7 @@
 pub mod deviation;
 pub mod evidence;
 pub mod finding;
+pub mod hiding;
 pub mod integrity;
 pub mod join;
 pub mod judge;
@@ -29,7 +30,8 @@ pub mod source;
 pub use deviation::Deviation;
 pub use evidence::Evidence;
 pub use finding::Finding;
+pub use hiding::Hiding;
 pub use judge::{Verdict, Word};
 pub use registration::{Registration, Standing};
-pub use report::{Report, audit};
+pub use report::{Audit, Report, audit};
 pub use source::{AuditError, Source};

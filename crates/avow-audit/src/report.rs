@@ -2,19 +2,18 @@
 //!
 //! While a registered plan is incomplete its values stay hidden: the report then has no verdicts, only how far
 //! the plan has come. Damage never hides. Absent: the decision of what to show where, which is the tool's; it
-//! asks [`crate::evidence::Evidence::hidden`].
-
-use std::collections::BTreeSet;
+//! asks [`Audit::hiding`].
 
 use avow_model::canonical::Record;
-use avow_model::digest::{AttemptDigest, BlobDigest, PlanDigest};
+use avow_model::digest::{BlobDigest, PlanDigest};
 use avow_model::ledger::Ledger;
 use avow_model::plan::Plan;
 use serde::Serialize;
 
 use crate::deviation::{self, Class, Deviation};
-use crate::evidence::{Completeness, Evidence, Fate};
+use crate::evidence::{Completeness, Evidence};
 use crate::finding::Finding;
+use crate::hiding::{self, Hiding};
 use crate::integrity::{self, RunJournal};
 use crate::judge::{self, Verdict};
 use crate::measure::{self, Problem, Readings};
@@ -53,155 +52,87 @@ impl Report {
     }
 }
 
-/// Audits a plan. `ledger` is the experiment's, empty where it has none; `journals` are all that the project has,
-/// or nothing where they are not to be compared with ledger and attempts.
+/// What exists for a plan, gathered once: who may see it is asked before what it says.
+#[derive(Debug)]
+pub struct Audit<'a> {
+    evidence: Evidence<'a>,
+    source: Source<'a>,
+    ledger: &'a Ledger,
+    /// The registered plan, where it is another.
+    registered: Option<Plan>,
+    /// How far the registered plan has come, where values stay hidden for it.
+    hiding: Option<Completeness>,
+    findings: Vec<Finding>,
+}
+
+impl<'a> Audit<'a> {
+    /// Gathers everything for a plan; `ledger` is the experiment's, empty where it has none.
+    pub fn gather(plan: &'a Plan, source: Source<'a>, ledger: &'a Ledger) -> Result<Audit<'a>, AuditError> {
+        let evidence = Evidence::gather(plan, source, ledger)?;
+        let mut findings = Vec::new();
+        let registered = registered_plan(&evidence, source, &mut findings)?;
+        let hiding = hiding::own(&evidence, registered.as_ref(), source, ledger)?;
+        Ok(Audit { evidence, source, ledger, registered, hiding, findings })
+    }
+
+    /// What was gathered.
+    pub fn evidence(&self) -> &Evidence<'a> {
+        &self.evidence
+    }
+
+    /// Everything for whose completion values stay hidden: the experiment's own registered plan first, then those
+    /// of the project's other experiments, whose ledgers are `others`.
+    pub fn hiding(&self, others: &[Ledger]) -> Result<Vec<Hiding>, AuditError> {
+        let experiment = self.evidence.plan.experiment.clone();
+        let own = self.hiding.clone().map(|completeness| Hiding { experiment, completeness, own: true });
+        let elsewhere = hiding::elsewhere(&self.evidence, self.source, others)?;
+        Ok(own.into_iter().chain(elsewhere).collect())
+    }
+
+    /// The whole report. `journals` are all that the project has, or nothing where they are not to be compared with
+    /// ledger and attempts. With `show` there are verdicts although a registered plan is incomplete; whoever asks
+    /// for that has recorded that values are about to be seen.
+    pub fn report(self, journals: Option<&[RunJournal]>, show: bool) -> Result<Report, AuditError> {
+        let Audit { evidence, source, ledger, registered, hiding, mut findings } = self;
+        let plan = evidence.plan;
+        findings.extend(evidence.findings.iter().cloned());
+        match journals {
+            Some(journals) => findings.extend(integrity::check(&evidence, ledger, journals)),
+            None => findings.extend(ledger_findings(ledger)),
+        }
+        let mut deviations = deviation::deviations(&evidence, registered.as_ref());
+        deviations.extend(deviation::exposures(ledger));
+        let hidden = hiding.is_some() && !show;
+        let readings = if hidden { Readings::default() } else { selected(&evidence, source)? };
+        let mut verdicts = if hidden { Vec::new() } else { judge::judge(&evidence, &readings) };
+        attach(plan, &mut verdicts, &deviations);
+        findings.extend(readings.findings);
+        findings.sort();
+        findings.dedup();
+        Ok(Report {
+            experiment: plan.experiment.clone(),
+            plan: evidence.digest,
+            standing: evidence.standing(),
+            completeness: hiding.unwrap_or_else(|| evidence.completeness()),
+            registration: evidence.registration,
+            hidden,
+            verdicts,
+            deviations,
+            findings,
+            problems: readings.problems,
+        })
+    }
+}
+
+/// Audits a plan, hiding what is to be hidden. `ledger` is the experiment's, empty where it has none; `journals` are
+/// all that the project has, or nothing where they are not to be compared with ledger and attempts.
 pub fn audit(
     plan: &Plan,
     source: Source<'_>,
     ledger: &Ledger,
     journals: Option<&[RunJournal]>,
 ) -> Result<Report, AuditError> {
-    audit_with(plan, source, ledger, journals, false)
-}
-
-/// The same, with verdicts although a registered plan is incomplete. Whoever calls this has recorded that
-/// values are about to be seen.
-pub fn peek(
-    plan: &Plan,
-    source: Source<'_>,
-    ledger: &Ledger,
-    journals: Option<&[RunJournal]>,
-) -> Result<Report, AuditError> {
-    audit_with(plan, source, ledger, journals, true)
-}
-
-fn audit_with(
-    plan: &Plan,
-    source: Source<'_>,
-    ledger: &Ledger,
-    journals: Option<&[RunJournal]>,
-    peek: bool,
-) -> Result<Report, AuditError> {
-    let evidence = Evidence::gather(plan, source, ledger)?;
-    let mut findings = evidence.findings.clone();
-    match journals {
-        Some(journals) => findings.extend(integrity::check(&evidence, ledger, journals)),
-        None => findings.extend(ledger_findings(ledger)),
-    }
-    let registered = registered_plan(&evidence, source, &mut findings)?;
-    let mut deviations = deviation::deviations(&evidence, registered.as_ref());
-    deviations.extend(deviation::exposures(ledger));
-    let hiding = hiding(&evidence, registered.as_ref(), source, ledger)?;
-    let hidden = hiding.is_some() && !peek;
-    let readings = if hidden { Readings::default() } else { selected(&evidence, source)? };
-    let mut verdicts = if hidden { Vec::new() } else { judge::judge(&evidence, &readings) };
-    attach(plan, &mut verdicts, &deviations);
-    findings.extend(readings.findings);
-    findings.sort();
-    findings.dedup();
-    Ok(Report {
-        experiment: plan.experiment.clone(),
-        plan: evidence.digest,
-        standing: evidence.standing(),
-        completeness: hiding.unwrap_or_else(|| evidence.completeness()),
-        registration: evidence.registration,
-        hidden,
-        verdicts,
-        deviations,
-        findings,
-        problems: readings.problems,
-    })
-}
-
-/// How far the registered plan has come, where it is incomplete and values stay hidden for that. A spec that
-/// was changed after its registration opens nothing that was made under it; what is its own is shown.
-pub fn hidden(
-    evidence: &Evidence<'_>,
-    source: Source<'_>,
-    ledger: &Ledger,
-) -> Result<Option<Completeness>, AuditError> {
-    let registered = registered_plan(evidence, source, &mut Vec::new())?;
-    hiding(evidence, registered.as_ref(), source, ledger)
-}
-
-/// The other experiments whose registered plan is incomplete while attempts that its claims read stand here too,
-/// with how far each has come: a copy of a spec under another name opens nothing either. What is merely shared
-/// on the way, such as trained models, hides nothing.
-pub fn hidden_elsewhere(
-    evidence: &Evidence<'_>,
-    source: Source<'_>,
-    others: &[Ledger],
-) -> Result<Vec<(String, Completeness)>, AuditError> {
-    let mut hiding = Vec::new();
-    let here: BTreeSet<AttemptDigest> = evidence
-        .members()
-        .filter_map(
-            |member| if let Fate::Stands(stands) = &member.fate { Some(stands.attempt) } else { None },
-        )
-        .collect();
-    for ledger in others {
-        let Some(registration) = Registration::latest(ledger).0 else { continue };
-        let Ok(plan) = source.record::<Plan>(BlobDigest::from(registration.plan), "registered plan")? else {
-            continue;
-        };
-        let there = Evidence::gather(&plan, source, ledger)?;
-        let completeness = there.completeness();
-        let read = read_by_claims(&there);
-        let shared =
-            made_under_registration(&there).intersection(&here).any(|attempt| read.contains(attempt));
-        if !completeness.is_complete() && shared {
-            hiding.push((plan.experiment.clone(), completeness));
-        }
-    }
-    Ok(hiding)
-}
-
-/// The attempts that stand for members of stages that claims select from.
-fn read_by_claims(evidence: &Evidence<'_>) -> BTreeSet<AttemptDigest> {
-    let plan = evidence.plan;
-    let selected: BTreeSet<&str> = plan
-        .claims
-        .iter()
-        .flat_map(|claim| deviation::parts(&claim.test))
-        .map(|part| part.select.stage.as_str())
-        .collect();
-    let of_selected = evidence
-        .members()
-        .filter(|member| selected.contains(plan.stages[member.member.stage as usize].name.as_str()));
-    of_selected
-        .filter_map(
-            |member| if let Fate::Stands(stands) = &member.fate { Some(stands.attempt) } else { None },
-        )
-        .collect()
-}
-
-fn hiding(
-    evidence: &Evidence<'_>,
-    registered: Option<&Plan>,
-    source: Source<'_>,
-    ledger: &Ledger,
-) -> Result<Option<Completeness>, AuditError> {
-    let completeness = match registered {
-        Some(plan) => {
-            let other = Evidence::gather(plan, source, ledger)?;
-            if made_under_registration(evidence).is_disjoint(&made_under_registration(&other)) {
-                return Ok(None);
-            }
-            other.completeness()
-        }
-        None if evidence.hidden() => evidence.completeness(),
-        None => return Ok(None),
-    };
-    Ok(Some(completeness).filter(|c| !c.is_complete()))
-}
-
-/// The attempts that stand and were started under the registration.
-fn made_under_registration(evidence: &Evidence<'_>) -> BTreeSet<AttemptDigest> {
-    let standing = evidence.members().filter_map(|member| match &member.fate {
-        Fate::Stands(stands) if stands.covered => Some(stands.attempt),
-        _ => None,
-    });
-    standing.collect()
+    Audit::gather(plan, source, ledger)?.report(journals, false)
 }
 
 /// The registered plan, where it is another than the one judged.

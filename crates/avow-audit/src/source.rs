@@ -34,6 +34,12 @@ pub enum AuditError {
     Cycle,
 }
 
+impl std::fmt::Debug for Source<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source").field("thorough", &self.thorough).finish_non_exhaustive()
+    }
+}
+
 impl<'a> Source<'a> {
     /// A view of these stores.
     pub fn new(blobs: &'a dyn BlobStore, records: &'a dyn RecordStore) -> Source<'a> {

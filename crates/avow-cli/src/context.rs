@@ -12,7 +12,7 @@ use avow_model::plan::{Plan, Terms};
 use avow_model::tree::Tree;
 use avow_spec::{Diagnostic, Experiment, Lowered, World};
 use avow_store::blob::read_record;
-use avow_store::{FileBlobs, LedgerFile, MemoryIndex, MemoryStamps, Project, journal};
+use avow_store::{Catalogue, FileBlobs, LedgerFile, MemoryStamps, Project, journal};
 
 use crate::diagnostics;
 use crate::exit::Exit;
@@ -117,14 +117,11 @@ impl Spec {
 
     fn programs_as_run(&self, blobs: &FileBlobs) -> Result<BTreeMap<String, BlobDigest>, Failure> {
         let name = self.experiment.as_ref().and_then(Experiment::name);
-        let mut latest = None;
-        for file in journal::journals(&self.project).map_err(failure::store)? {
-            let Some((at, opened)) = file.opening().map_err(failure::store)? else { continue };
-            if Some(opened.experiment.as_str()) == name && latest.is_none_or(|(when, _)| when <= at) {
-                latest = Some((at, opened.plan));
-            }
-        }
-        let Some((_, digest)) = latest else { return Ok(BTreeMap::new()) };
+        let Some(name) = name else { return Ok(BTreeMap::new()) };
+        let catalogue = Catalogue::open(&self.project).map_err(failure::store)?;
+        let Some(digest) = catalogue.latest(Some(name)).map(|run| run.plan) else {
+            return Ok(BTreeMap::new());
+        };
         // A plan record that is gone or damaged is named by the audit; the programs of today stand in for it.
         let plan: Option<Plan> = read_record(blobs, digest).ok();
         Ok(plan.into_iter().flat_map(|plan| plan.stages).flat_map(|stage| stage.toolchain).collect())
@@ -192,45 +189,53 @@ fn begins_like_a_spec(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("avow:"))
 }
 
-/// A read-only view of a project's store: the journals in memory, the blobs on disk, the ledger.
+/// A read-only view of a project's store. Journals and the other experiments' ledgers are read by those who ask.
 pub struct Reading {
+    project: Project,
+    experiment: String,
     /// Attempts.
-    pub index: MemoryIndex,
+    pub index: Catalogue,
     /// Blobs.
     pub blobs: FileBlobs,
     /// The experiment's ledger.
     pub ledger: Ledger,
-    /// The ledgers of the project's other experiments.
-    pub others: Vec<Ledger>,
-    /// Journals, as far as they can be read.
-    pub journals: Vec<RunJournal>,
 }
 
 impl Reading {
     /// Opens the store for an experiment. Works while another process runs.
     pub fn open(project: &Project, experiment: &str) -> Result<Reading, Failure> {
         project.check_format().map_err(failure::store)?;
-        let mut journals = Vec::new();
-        for file in journal::journals(project).map_err(failure::store)? {
-            let journal = file.read().map_err(failure::store)?;
-            journals.push(RunJournal { run: file.run, journal });
-        }
-        let mut others = Vec::new();
-        for name in avow_store::ledger::experiments(project).map_err(failure::store)? {
-            if name != experiment {
-                let file = LedgerFile::of(project, &name).map_err(failure::store)?;
-                others.push(file.read().map_err(failure::store)?);
-            }
-        }
         Ok(Reading {
-            others,
-            index: avow_store::index::memory_index(project).map_err(failure::store)?,
+            project: project.clone(),
+            experiment: experiment.to_owned(),
+            index: Catalogue::open(project).map_err(failure::store)?,
             blobs: FileBlobs::new(project.clone(), Arc::new(MemoryStamps::default())),
             ledger: LedgerFile::of(project, experiment)
                 .and_then(|file| file.read())
                 .map_err(failure::store)?,
-            journals,
         })
+    }
+
+    /// The ledgers of the project's other experiments.
+    pub fn others(&self) -> Result<Vec<Ledger>, Failure> {
+        let mut others = Vec::new();
+        for name in avow_store::ledger::experiments(&self.project).map_err(failure::store)? {
+            if name != self.experiment {
+                let file = LedgerFile::of(&self.project, &name).map_err(failure::store)?;
+                others.push(file.read().map_err(failure::store)?);
+            }
+        }
+        Ok(others)
+    }
+
+    /// All journals, whole, as far as they can be read: for those who audit them.
+    pub fn journals(&self) -> Result<Vec<RunJournal>, Failure> {
+        let mut journals = Vec::new();
+        for file in journal::journals(&self.project).map_err(failure::store)? {
+            let journal = file.read().map_err(failure::store)?;
+            journals.push(RunJournal { run: file.run, journal });
+        }
+        Ok(journals)
     }
 
     /// What the auditor reads from.

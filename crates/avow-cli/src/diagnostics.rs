@@ -1,5 +1,7 @@
 //! Diagnostics of a spec as a person reads them: the line, underlined, with a hint.
 
+use std::ops::Range;
+
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use avow_spec::{Diagnostic, Severity};
@@ -9,26 +11,57 @@ use serde::Serialize;
 pub fn render(path: &str, text: &str, diagnostics: &[Diagnostic], colour: bool) -> String {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let renderer = renderer.decor_style(DecorStyle::Ascii);
+    let lines: Vec<usize> =
+        std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
     let mut out = String::new();
     for diagnostic in diagnostics {
-        out.push_str(&renderer.render(&[group(path, text, diagnostic)]));
+        let window = Window::of(text, &lines, diagnostic);
+        out.push_str(&renderer.render(&[group(path, &window, diagnostic)]));
         out.push_str("\n\n");
     }
     out
 }
 
-fn group<'a>(path: &'a str, text: &'a str, diagnostic: &'a Diagnostic) -> Group<'a> {
+/// The lines of a text that a diagnostic is about. The renderer goes through all it is given, and a long text may
+/// have hundreds of diagnostics.
+struct Window<'a> {
+    text: &'a str,
+    /// Where it begins in the whole text.
+    start: usize,
+    /// The number of its first line, from 1.
+    line: usize,
+}
+
+impl<'a> Window<'a> {
+    /// `lines` are the places at which the lines of the text begin.
+    fn of(text: &'a str, lines: &[usize], diagnostic: &Diagnostic) -> Window<'a> {
+        let spans =
+            || std::iter::once(&diagnostic.span).chain(diagnostic.labels.iter().map(|(span, _)| span));
+        let first = spans().map(|span| clamped(text, span).start).min().unwrap_or(0);
+        let last = spans().map(|span| clamped(text, span).end).max().unwrap_or(0);
+        let line = lines.partition_point(|start| *start <= first).max(1);
+        let end = lines.get(lines.partition_point(|start| *start <= last)).copied().unwrap_or(text.len());
+        let start = lines[line - 1];
+        Window { text: &text[start..end], start, line }
+    }
+
+    fn place(&self, span: &Range<usize>) -> Range<usize> {
+        clamped(self.text, &(span.start.saturating_sub(self.start)..span.end.saturating_sub(self.start)))
+    }
+}
+
+fn group<'a>(path: &'a str, window: &Window<'a>, diagnostic: &'a Diagnostic) -> Group<'a> {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let mut snippet = Snippet::source(text)
+    let mut snippet = Snippet::source(window.text)
         .path(path)
-        .line_start(1)
+        .line_start(window.line)
         .fold(true)
-        .annotation(AnnotationKind::Primary.span(clamped(text, &diagnostic.span)));
+        .annotation(AnnotationKind::Primary.span(window.place(&diagnostic.span)));
     for (span, label) in &diagnostic.labels {
-        snippet = snippet.annotation(AnnotationKind::Context.span(clamped(text, span)).label(label.as_str()));
+        snippet = snippet.annotation(AnnotationKind::Context.span(window.place(span)).label(label.as_str()));
     }
     let mut group = level.primary_title(diagnostic.message.as_str()).id(diagnostic.code).element(snippet);
     if let Some(hint) = &diagnostic.hint {
@@ -38,7 +71,7 @@ fn group<'a>(path: &'a str, text: &'a str, diagnostic: &'a Diagnostic) -> Group<
 }
 
 /// A span inside the text and at character borders, whatever was handed in.
-fn clamped(text: &str, span: &std::ops::Range<usize>) -> std::ops::Range<usize> {
+fn clamped(text: &str, span: &Range<usize>) -> Range<usize> {
     let floor = |mut at: usize| {
         at = at.min(text.len());
         while !text.is_char_boundary(at) {

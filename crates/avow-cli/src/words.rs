@@ -5,9 +5,22 @@ pub mod finding;
 pub mod reason;
 pub mod verdict;
 
+use avow_model::plan::Plan;
+
 /// The stage of a member's label: `train` of `train[seed=3]`.
 pub fn stage_of(label: &str) -> &str {
     label.split('[').next().unwrap_or(label)
+}
+
+/// `the stages are a, b, c`, for a hint; of very many only the first.
+pub fn stages(plan: &Plan) -> String {
+    const SHOWN: usize = 20;
+    let names: Vec<&str> = plan.stages.iter().take(SHOWN).map(|s| s.name.as_str()).collect();
+    let more = match plan.stages.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    format!("the stages are {}{more}", names.join(", "))
 }
 
 /// A duration in the two largest units that matter.

@@ -5,6 +5,7 @@
 //! reader reports them and changes nothing, the next writer cuts them. Attempts are embedded whole.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -161,24 +162,46 @@ pub enum Damage {
 
 /// Reads a journal, checking the chain. Stops at the first line that is damaged.
 pub fn read(bytes: &[u8]) -> Journal {
-    let mut journal = Journal::default();
-    while let Some(length) = bytes[journal.intact..].iter().position(|b| *b == b'\n') {
-        let raw = &bytes[journal.intact..journal.intact + length];
-        match parse(raw, journal.head, journal.lines.is_empty()) {
-            Ok(line) => journal.lines.push(line),
+    let mut lines = Vec::new();
+    let read = walk(bytes, Walked::default(), &mut |_, line| lines.push(line));
+    Journal { lines, head: read.head, intact: read.intact as usize, damage: read.damage }
+}
+
+/// How far a journal has been read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Walked {
+    /// Intact lines so far.
+    pub lines: u64,
+    /// Their length in bytes.
+    pub intact: u64,
+    /// The digest of the last of them.
+    pub head: Option<LineDigest>,
+    /// What is wrong behind them, if anything.
+    pub damage: Option<Damage>,
+}
+
+/// Reads on from where an earlier reading of the same journal came to an end; `bytes` begin there. `visit` gets
+/// the place of each intact line in the journal, without its line feed, and the line.
+pub fn walk(bytes: &[u8], from: Walked, visit: &mut dyn FnMut(Range<u64>, Line)) -> Walked {
+    let (start, mut read) = (from.intact, Walked { damage: None, ..from });
+    loop {
+        let rest = &bytes[(read.intact - start) as usize..];
+        let Some(length) = rest.iter().position(|b| *b == b'\n') else {
+            read.damage = (!rest.is_empty()).then_some(Damage::Torn { bytes: rest.len() });
+            return read;
+        };
+        let raw = &rest[..length];
+        match parse(raw, read.head, read.lines == 0) {
+            Ok(line) => visit(read.intact..read.intact + length as u64, line),
             Err(reason) => {
-                journal.damage = Some(Damage::Broken { line: journal.lines.len() + 1, reason });
-                return journal;
+                read.damage = Some(Damage::Broken { line: read.lines as usize + 1, reason });
+                return read;
             }
         }
-        journal.head = Some(LineDigest::of(raw));
-        journal.intact += length + 1;
+        read.lines += 1;
+        read.head = Some(LineDigest::of(raw));
+        read.intact += length as u64 + 1;
     }
-    let rest = bytes.len() - journal.intact;
-    if rest > 0 {
-        journal.damage = Some(Damage::Torn { bytes: rest });
-    }
-    journal
 }
 
 fn parse(raw: &[u8], head: Option<LineDigest>, first: bool) -> Result<Line, String> {

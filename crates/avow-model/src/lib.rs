@@ -26,6 +26,7 @@ pub mod ledger;
 pub mod op;
 pub mod plan;
 pub mod seed;
+pub mod summary;
 pub mod template;
 pub mod tree;
 pub mod value;

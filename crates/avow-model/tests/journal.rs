@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use avow_model::attempt::{Attempt, AttemptId, Failure, Host, Outcome, Usage};
 use avow_model::digest::{ActionDigest, AttemptDigest, LineDigest, PlanDigest};
 use avow_model::journal::{
-    self, Closing, Counts, Damage, Event, Hit, Journal, Line, MemberState, Opened, RunState,
+    self, Closing, Counts, Damage, Event, Hit, Journal, Line, MemberState, Opened, RunState, Walked,
 };
 use avow_model::plan::Terms;
+use avow_model::summary::RunSummary;
 use proptest::prelude::*;
 
 const DIGEST: [u8; 32] = [7; 32];
@@ -315,4 +316,37 @@ fn outcomes_say_whose_they_are() {
     assert!(is_final.iter().all(Outcome::is_final));
     let open = [Outcome::Cancelled, Outcome::Lost, Outcome::Failed(Failure::Machine(String::new()))];
     assert!(!open.iter().any(Outcome::is_final));
+}
+
+#[test]
+fn the_summary_counts_what_the_fold_counts() {
+    let text = whole();
+    let lines = read(&text).lines;
+    for end in 0..=lines.len() {
+        let (state, summary) = (RunState::of(&lines[..end]), RunSummary::of(&lines[..end]));
+        assert_eq!(summary.counts(), state.counts());
+        assert_eq!((summary.since, summary.until, summary.closed), (state.since, state.until, state.closed));
+        assert!(summary.running.keys().map(String::as_str).eq(state.orphans().map(|(member, ..)| member)));
+    }
+    let ended: Vec<String> = RunSummary::of(&lines).ended.into_keys().collect();
+    assert_eq!(ended, ["d", "e", "f"]);
+}
+
+#[test]
+fn a_journal_can_be_read_on_from_any_line() {
+    let text = whole();
+    let full = read(&text);
+    let mut from = Walked::default();
+    let mut places = Vec::new();
+    // Whole lines and torn ones arrive in pieces of 300 bytes.
+    for end in (0..text.len()).step_by(300).chain([text.len()]) {
+        let bytes = &text.as_bytes()[from.intact as usize..end];
+        from = journal::walk(bytes, from, &mut |place, line| places.push((place, line)));
+    }
+    assert_eq!((from.head, from.intact, from.damage), (full.head, text.len() as u64, None));
+    for ((place, line), expected) in places.iter().zip(&full.lines) {
+        assert_eq!(line, expected);
+        assert_eq!(&text[place.start as usize..place.end as usize], expected.to_text());
+    }
+    assert_eq!(places.len(), full.lines.len());
 }

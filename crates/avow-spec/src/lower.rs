@@ -58,7 +58,7 @@ pub(crate) mod limits {
     /// Most axes.
     pub(crate) const AXES: usize = 64;
     /// Most stages.
-    pub(crate) const STAGES: usize = 20_000;
+    pub(crate) const STAGES: usize = 200_000;
     /// Most claims.
     pub(crate) const CLAIMS: usize = 10_000;
     /// Most values of a range.

@@ -16,8 +16,10 @@ use crate::disk;
 use crate::error::{Context, StoreError};
 use crate::files;
 use crate::lock::RunLock;
+use crate::meter;
 use crate::project::Project;
 use crate::record::Position;
+use crate::stamp::FileStamp;
 
 /// The one writer of a run's journal.
 #[derive(Debug)]
@@ -165,6 +167,8 @@ pub struct JournalFile {
     pub path: PathBuf,
     /// Its length in bytes.
     pub length: u64,
+    /// The file's stamp when it was listed.
+    pub stamp: FileStamp,
 }
 
 impl JournalFile {
@@ -188,6 +192,7 @@ impl JournalFile {
     /// that is what reading it whole is for.
     pub fn closing(&self) -> Result<Option<Closing>, StoreError> {
         // A closing line has about 150 bytes.
+        meter::journal(1);
         const TAIL: u64 = 512;
         let mut file = File::open(&self.path).context("open", &self.path)?;
         let length = file.metadata().context("look at", &self.path)?.len();
@@ -205,6 +210,7 @@ impl JournalFile {
     /// The first line alone: when the run began, and what it set out to do. `None` where it is torn or damaged.
     pub fn opening(&self) -> Result<Option<(Timestamp, Opened)>, StoreError> {
         let mut raw = Vec::new();
+        meter::journal(1);
         let file = File::open(&self.path).context("open", &self.path)?;
         BufReader::new(file).read_until(b'\n', &mut raw).context("read", &self.path)?;
         let first = journal::read(&raw).lines.into_iter().next();
@@ -217,7 +223,9 @@ impl JournalFile {
 
 /// Reads a journal, changing nothing.
 pub fn read(path: &Path) -> Result<Journal, StoreError> {
-    Ok(journal::read(&fs::read(path).context("read", path)?))
+    let journal = journal::read(&fs::read(path).context("read", path)?);
+    meter::journal(journal.lines.len() as u64);
+    Ok(journal)
 }
 
 /// All journals, by run. None where there is no store.
@@ -239,8 +247,9 @@ pub fn journals(project: &Project) -> Result<Vec<JournalFile>, StoreError> {
             return Err(StoreError::NotAFile { path });
         }
         if let Some(run) = path.file_stem().and_then(|stem| stem.to_str()) {
-            let length = fs::metadata(&path).context("look at", &path)?.len();
-            found.push(JournalFile { run: run.to_owned(), length, path: path.clone() });
+            let metadata = fs::metadata(&path).context("look at", &path)?;
+            let (length, stamp) = (metadata.len(), FileStamp::of(&metadata));
+            found.push(JournalFile { run: run.to_owned(), length, stamp, path: path.clone() });
         }
     }
     found.sort_by(|a, b| a.run.cmp(&b.run));

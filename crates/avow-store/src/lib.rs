@@ -19,6 +19,7 @@ mod error;
 mod files;
 
 pub mod blob;
+pub mod catalogue;
 pub mod check;
 #[cfg(debug_assertions)]
 pub mod faults;
@@ -28,11 +29,13 @@ pub mod journal;
 pub mod ledger;
 pub mod lock;
 pub mod materialise;
+pub mod meter;
 pub mod project;
 pub mod record;
 pub mod stamp;
 
 pub use blob::{BlobStore, FileBlobs, Intake, MemoryBlobs};
+pub use catalogue::Catalogue;
 pub use error::{Fault, StoreError};
 pub use files::nonce;
 pub use ingest::{Ingest, IngestError};

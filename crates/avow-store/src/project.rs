@@ -7,6 +7,7 @@
 //! .avow/journal/RUN.jsonl          what each run did
 //! .avow/ledger/EXPERIMENT.jsonl    chains of experiments never registered (then registrations/EXPERIMENT.jsonl)
 //! .avow/index/                     sled; may be deleted
+//! .avow/cache/                     what reading commands need not work out again; may be deleted
 //! .avow/work/                      attempts' folders; work/tmp holds half-written blobs
 //! .avow/log/                       what the program says about itself
 //! .avow/quarantine/                blobs that did not verify
@@ -131,6 +132,11 @@ impl Project {
     /// The folder of the sled index.
     pub fn index(&self) -> PathBuf {
         self.store().join("index")
+    }
+
+    /// The folder of what commands need not work out again. Nothing in it is evidence.
+    pub fn cache(&self) -> PathBuf {
+        self.store().join("cache")
     }
 
     /// The folder of the attempts' working folders, on the same file system as the blobs.

@@ -72,11 +72,29 @@ pub trait RecordStore: Send + Sync {
         stage: &str,
     ) -> Result<Vec<(String, AttemptDigest)>, StoreError>;
 
+    /// The latest of them, at most so many, in order.
+    fn latest_of_stage(
+        &self,
+        experiment: &str,
+        stage: &str,
+        most: usize,
+    ) -> Result<Vec<(String, AttemptDigest)>, StoreError> {
+        let mut all = self.stage_history(experiment, stage)?;
+        let older = all.len().saturating_sub(most);
+        all.drain(..older);
+        Ok(all)
+    }
+
     /// Everything, in order.
     fn entries(&self) -> Result<Vec<Recorded>, StoreError>;
 }
 
+/// The stage whose member a label names.
+pub(crate) fn stage_of(label: &str) -> &str {
+    label.split('[').next().unwrap_or(label)
+}
+
 /// Whether a label names a member of a stage.
-fn of_stage(label: &str, stage: &str) -> bool {
+pub(crate) fn of_stage(label: &str, stage: &str) -> bool {
     label.strip_prefix(stage).is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
 }

@@ -17,13 +17,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use avow_model::digest::BlobDigest;
+use serde::{Deserialize, Serialize};
 
 use crate::error::StoreError;
 
 const SECOND: i64 = 1_000_000_000;
 
 /// Identity and times of a file, at one look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileStamp {
     /// The device it lies on.
     pub device: u64,

@@ -5,14 +5,14 @@ use avow_model::action::{Action, Change, changes};
 use avow_model::canonical::Record;
 use avow_model::digest::{ActionDigest, TreeDigest};
 use avow_model::expand::{self, Member};
+use avow_model::plan::Plan;
 use avow_model::tree::{Entry, Tree};
-use avow_planner::{Planner, Reason};
+use avow_planner::{Planner, Reason, Target};
 use avow_store::blob::read_record;
 use avow_store::{RecordStore, Recorded};
 use serde_json::json;
 
 use crate::args;
-use crate::commands::log::covers;
 use crate::commands::plan::forecast;
 use crate::context::{Planned, Reading, Spec};
 use crate::exit::Exit;
@@ -22,6 +22,9 @@ use crate::words;
 
 /// The most members that are explained one by one.
 const LISTED: usize = 12;
+
+/// The most attempts at other members of a stage that are looked at for one to compare with.
+const NEAR: usize = 64;
 
 /// What is known about one member.
 struct Explained {
@@ -35,16 +38,15 @@ struct Explained {
 pub fn explain(args: &args::Explain, output: &Output) -> Result<Exit, Failure> {
     let spec = Spec::open(args.spec.as_deref())?;
     let planned = spec.plan(output)?;
-    let reading = Reading::open(&spec.project, &planned.plan.experiment)?;
-    let planner = forecast(&planned, &reading, &[])?;
-    let members: Vec<(Member, Reason)> = planner
-        .reasons()
-        .filter(|(member, _)| covers(&args.member, &expand::label(&planned.plan, *member)))
-        .collect();
+    let plan = &planned.plan;
+    let target = Target::parse(plan, &args.member).map_err(|_| unknown(plan, &args.member))?;
+    let reading = Reading::open(&spec.project, &plan.experiment)?;
+    // Only what is asked about, and what it reads from.
+    let planner = forecast(&planned, &reading, vec![target.clone()])?;
+    let members: Vec<(Member, Reason)> =
+        target.members(plan).filter_map(|member| Some((member, planner.reason(member)?))).collect();
     if members.is_empty() {
-        let names: Vec<&str> = planned.plan.stages.iter().map(|s| s.name.as_str()).collect();
-        return Err(Failure::new(Exit::Usage, format!("nothing is called `{}`", args.member))
-            .hint(format!("the stages are {}; a member looks like `train[seed=3]`", names.join(", "))));
+        return Err(unknown(plan, &args.member));
     }
     let shown = if args.json { members.len() } else { members.len().min(LISTED) };
     let mut explained = Vec::new();
@@ -63,6 +65,11 @@ pub fn explain(args: &args::Explain, output: &Output) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Done)
+}
+
+fn unknown(plan: &Plan, name: &str) -> Failure {
+    Failure::new(Exit::Usage, format!("nothing is called `{name}`"))
+        .hint(format!("{}; a member looks like `train[seed=3]`", words::stages(plan)))
 }
 
 fn one(
@@ -91,7 +98,8 @@ fn nearest(
     now: Option<ActionDigest>,
 ) -> Result<Option<Recorded>, Failure> {
     let same = reading.index.history(experiment, label).map_err(failure::store)?;
-    let of_stage = reading.index.stage_history(experiment, words::stage_of(label)).map_err(failure::store)?;
+    let of_stage = reading.index.latest_of_stage(experiment, words::stage_of(label), NEAR);
+    let of_stage = of_stage.map_err(failure::store)?;
     let candidates = same.into_iter().rev().chain(of_stage.into_iter().rev().map(|(_, digest)| digest));
     for digest in candidates {
         let recorded = reading.index.attempt(digest).map_err(failure::store)?;

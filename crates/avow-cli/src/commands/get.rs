@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use avow_audit::Evidence;
 use avow_audit::evidence::Fate;
 use avow_audit::lineage::Address;
+use avow_audit::{Audit, Evidence};
 use avow_model::digest::Artifact;
 use avow_model::expand;
 use avow_store::BlobStore;
@@ -29,10 +29,10 @@ pub fn get(args: &args::Get, output: &Output) -> Result<Exit, Failure> {
     let spec = Spec::open(args.spec.as_deref())?;
     let planned = spec.plan_as_run(output)?;
     let reading = Reading::open(&spec.project, &planned.plan.experiment)?;
-    let evidence =
-        Evidence::gather(&planned.plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
-    super::verdict::guard(&spec, &reading, &evidence, args.peek, ("get", &args.artifact))?;
-    let wanted = find(&planned, &reading, &evidence, &args.artifact)?;
+    let audit = Audit::gather(&planned.plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
+    super::verdict::guard(&spec, &reading, &audit, args.peek, ("get", &args.artifact))?;
+    let evidence = audit.evidence();
+    let wanted = find(&planned, &reading, evidence, &args.artifact)?;
     let mut copied = Vec::new();
     for (position, one) in wanted.iter().enumerate() {
         let target = target(args, &wanted, position);

@@ -1,6 +1,6 @@
 //! `avow lineage`: everything that a number, an artifact or a file rests on.
 
-use avow_audit::Evidence;
+use avow_audit::Audit;
 use avow_audit::lineage::{Address, Step, Thing, lineage as walk};
 
 use crate::args;
@@ -15,12 +15,12 @@ pub fn lineage(args: &args::Lineage, output: &Output) -> Result<Exit, Failure> {
     let spec = Spec::open(args.spec.as_deref())?;
     let planned = spec.plan_as_run(output)?;
     let reading = Reading::open(&spec.project, &planned.plan.experiment)?;
-    let evidence =
-        Evidence::gather(&planned.plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
-    super::verdict::guard(&spec, &reading, &evidence, args.peek, ("lineage", &args.address))?;
+    let audit = Audit::gather(&planned.plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
+    super::verdict::guard(&spec, &reading, &audit, args.peek, ("lineage", &args.address))?;
+    let evidence = audit.evidence();
     let address = Address::parse(&planned.plan, &args.address)
         .map_err(|error| Failure::new(Exit::Usage, error.to_string()).hint(FORM))?;
-    let found = walk(&evidence, reading.source(), &address).map_err(failure::audit)?;
+    let found = walk(evidence, reading.source(), &address).map_err(failure::audit)?;
     if found.roots.is_empty() {
         return Err(Failure::new(Exit::Usage, format!("nothing is called `{}`", args.address)).hint(FORM));
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use avow_audit::Evidence;
+use avow_audit::Audit;
 use avow_engine::record_exposure;
 use avow_model::attempt::Attempt;
 use avow_model::digest::{AttemptDigest, BlobDigest};
@@ -54,15 +54,13 @@ fn permitted(
         return Ok(found);
     }
     let planned = spec.plan_as_run(output)?;
-    let evidence =
-        Evidence::gather(&planned.plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
+    let audit = Audit::gather(&planned.plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
     let failed: Vec<Recorded> = found.iter().filter(|r| !r.attempt.outcome.succeeded()).cloned().collect();
-    let hidden = avow_audit::report::hidden(&evidence, reading.source(), &reading.ledger);
-    if hidden.map_err(failure::audit)?.is_none() {
+    if audit.hiding(&[]).map_err(failure::audit)?.is_empty() {
         return Ok(found);
     }
     if failed.is_empty() || args.peek {
-        super::verdict::guard(spec, reading, &evidence, args.peek, ("log", &args.member))?;
+        super::verdict::guard(spec, reading, &audit, args.peek, ("log", &args.member))?;
         return Ok(found);
     }
     let what = format!("failed attempts of {}", args.member);

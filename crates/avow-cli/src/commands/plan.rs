@@ -8,6 +8,7 @@ use avow_model::attempt::Attempt;
 use avow_model::expand;
 use avow_planner::{Command, Event, Found, Miss, Planner, Reason, Settings, Target};
 use avow_store::RecordStore;
+use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::args;
@@ -44,7 +45,7 @@ pub fn show(
     output: &Output,
 ) -> Result<(), Failure> {
     let reading = Reading::open(&spec.project, &planned.plan.experiment)?;
-    let planner = forecast(planned, &reading, only)?;
+    let planner = forecast(planned, &reading, targets(planned, only)?)?;
     let members: Vec<Member> = planner
         .reasons()
         .map(|(member, reason)| Member {
@@ -71,15 +72,12 @@ fn listed(members: &[Member]) -> Vec<String> {
 
 /// Members that would run; those of one stage with one reason are one line.
 fn grouped(members: &[Member]) -> Vec<String> {
-    let mut groups: Vec<(&str, &str, &str, u64)> = Vec::new();
+    let mut groups: IndexMap<(&str, &str), (&str, u64)> = IndexMap::new();
     for member in members.iter().filter(|m| m.runs) {
-        let same = |g: &&mut (&str, &str, &str, u64)| g.0 == member.stage && g.1 == member.reason;
-        match groups.iter_mut().find(same) {
-            Some(group) => group.3 += 1,
-            None => groups.push((&member.stage, &member.reason, &member.member, 1)),
-        }
+        let key = (member.stage.as_str(), member.reason.as_str());
+        groups.entry(key).or_insert((&member.member, 0)).1 += 1;
     }
-    let line = |(_, reason, first, count): (&str, &str, &str, u64)| match count {
+    let line = |((_, reason), (first, count)): ((&str, &str), (&str, u64))| match count {
         1 => format!("{first} {reason}"),
         n => format!("{first} and {} more: {reason}", n - 1),
     };
@@ -102,12 +100,17 @@ fn summary(
         members.iter().filter(|m| m.runs).count(),
     ))?;
     let mut rows = vec![["stage", "reused", "to run", "CPU time"].map(str::to_owned).to_vec()];
+    let mut by_stage: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for member in members {
+        let (all, runs) = by_stage.entry(&member.stage).or_default();
+        *all += 1;
+        *runs += usize::from(member.runs);
+    }
     for stage in planner.graph().order().iter().map(|i| &planned.plan.stages[*i].name) {
-        let of: Vec<&Member> = members.iter().filter(|m| m.stage == *stage).collect();
-        let runs = of.iter().filter(|m| m.runs).count();
+        let (all, runs) = by_stage.get(stage.as_str()).copied().unwrap_or_default();
         let cost = price.get(stage).map(|mean| words::seconds(mean * runs as f64));
         let cost = if runs == 0 { String::new() } else { cost.unwrap_or_else(|| "not known yet".to_owned()) };
-        rows.push(vec![stage.clone(), (of.len() - runs).to_string(), runs.to_string(), cost]);
+        rows.push(vec![stage.clone(), (all - runs).to_string(), runs.to_string(), cost]);
     }
     for line in words::columns(&rows).lines() {
         output.data(format!("  {line}"))?;
@@ -119,11 +122,10 @@ fn summary(
 fn prices(planned: &Planned, reading: &Reading) -> Result<BTreeMap<String, f64>, Failure> {
     let mut prices = BTreeMap::new();
     for stage in &planned.plan.stages {
-        let history =
-            reading.index.stage_history(&planned.plan.experiment, &stage.name).map_err(failure::store)?;
+        let history = reading.index.latest_of_stage(&planned.plan.experiment, &stage.name, 50);
         let mut seconds = Vec::new();
-        for (_, digest) in history.iter().rev().take(50) {
-            if let Some(recorded) = reading.index.attempt(*digest).map_err(failure::store)?
+        for (_, digest) in history.map_err(failure::store)? {
+            if let Some(recorded) = reading.index.attempt(digest).map_err(failure::store)?
                 && recorded.attempt.outcome.succeeded()
             {
                 seconds.push(recorded.attempt.usage.cpu as f64 / 1e6);
@@ -138,14 +140,8 @@ fn prices(planned: &Planned, reading: &Reading) -> Result<BTreeMap<String, f64>,
 
 /// The planner after every look that can be answered now: members that would run are queued, those behind them
 /// wait.
-pub fn forecast(planned: &Planned, reading: &Reading, only: &[String]) -> Result<Planner, Failure> {
-    let settings = Settings {
-        cpus: 0,
-        memory: u64::MAX,
-        keep_going: true,
-        only: targets(planned, only)?,
-        terms: BTreeMap::new(),
-    };
+pub fn forecast(planned: &Planned, reading: &Reading, only: Vec<Target>) -> Result<Planner, Failure> {
+    let settings = Settings { cpus: 0, memory: u64::MAX, keep_going: true, only, terms: BTreeMap::new() };
     let graph = |error| failure::engine(avow_engine::EngineError::Graph(error));
     let mut planner = Planner::new(Arc::clone(&planned.plan), settings).map_err(graph)?;
     let registration = current_registration(&reading.ledger);
@@ -183,9 +179,7 @@ pub fn targets(planned: &Planned, only: &[String]) -> Result<Vec<Target>, Failur
     only.iter()
         .map(|text| {
             Target::parse(&planned.plan, text).map_err(|error| {
-                let names: Vec<&str> = planned.plan.stages.iter().map(|s| s.name.as_str()).collect();
-                Failure::new(Exit::Usage, error.to_string())
-                    .hint(format!("the stages are {}", names.join(", ")))
+                Failure::new(Exit::Usage, error.to_string()).hint(words::stages(&planned.plan))
             })
         })
         .collect()

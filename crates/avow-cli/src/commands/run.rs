@@ -185,11 +185,9 @@ fn terms_of(planned: &Planned) -> BTreeMap<String, Terms> {
 
 /// Mean wall seconds of a stage in earlier runs, for the time left.
 fn earlier(session: &Session, planned: &Planned, stage: &str) -> Option<f64> {
-    let history = session.index.stage_history(&planned.plan.experiment, stage).ok()?;
+    let history = session.index.latest_of_stage(&planned.plan.experiment, stage, 20).ok()?;
     let seconds: Vec<f64> = history
         .iter()
-        .rev()
-        .take(20)
         .filter_map(|(_, digest)| session.index.attempt(*digest).ok().flatten())
         .map(|recorded| recorded.attempt.usage.wall as f64 / 1e6)
         .collect();

@@ -1,8 +1,9 @@
-//! `avow status`: where the latest run stands, from its journal alone.
+//! `avow status`: where the latest run stands.
 
-use avow_model::journal::{Closing, Counts, MemberState, RunState};
+use avow_model::journal::{Closing, Counts};
+use avow_model::summary::RunSummary;
 use avow_store::lock::RunLock;
-use avow_store::{Project, journal};
+use avow_store::{Catalogue, Project};
 use serde_json::json;
 
 use crate::args;
@@ -44,23 +45,16 @@ fn subject(args: &args::Status) -> Result<(Project, Option<String>), Failure> {
     }
 }
 
-/// The state of the run that began last.
-pub fn latest(project: &Project, experiment: Option<&str>) -> Result<Option<RunState>, Failure> {
-    let mut latest = None;
-    for file in journal::journals(project).map_err(failure::store)? {
-        let Some((at, opened)) = file.opening().map_err(failure::store)? else { continue };
-        let wanted = experiment.is_none_or(|name| name == opened.experiment);
-        if wanted && latest.as_ref().is_none_or(|(when, _)| *when <= at) {
-            latest = Some((at, file));
-        }
-    }
-    match latest {
-        Some((_, file)) => Ok(Some(RunState::of(&file.read().map_err(failure::store)?.lines))),
+/// Where the run that began last stands.
+fn latest(project: &Project, experiment: Option<&str>) -> Result<Option<RunSummary>, Failure> {
+    let catalogue = Catalogue::open(project).map_err(failure::store)?;
+    match catalogue.latest(experiment) {
+        Some(run) => catalogue.summary(&run.run).map_err(failure::store),
         None => Ok(None),
     }
 }
 
-fn how(state: &RunState, runner: Option<u32>) -> String {
+fn how(state: &RunSummary, runner: Option<u32>) -> String {
     match (state.closed, runner) {
         (Some(Closing::Complete), _) => "complete".to_owned(),
         (Some(Closing::Failed), _) => "ended with failures".to_owned(),
@@ -73,7 +67,7 @@ fn how(state: &RunState, runner: Option<u32>) -> String {
 }
 
 /// Counts as they are: what a dead process was running is lost.
-fn counts_of(state: &RunState, runner: Option<u32>) -> Counts {
+fn counts_of(state: &RunSummary, runner: Option<u32>) -> Counts {
     let mut counts = state.counts();
     if state.closed.is_none() && runner.is_none() {
         counts.lost += std::mem::take(&mut counts.running);
@@ -81,7 +75,7 @@ fn counts_of(state: &RunState, runner: Option<u32>) -> Counts {
     counts
 }
 
-fn as_text(state: &RunState, runner: Option<u32>, output: &Output) -> Result<(), Failure> {
+fn as_text(state: &RunSummary, runner: Option<u32>, output: &Output) -> Result<(), Failure> {
     let opened = state.opened.as_ref();
     let counts = counts_of(state, runner);
     output.data(format!("experiment {}", opened.map_or("?", |o| o.experiment.as_str())))?;
@@ -103,40 +97,23 @@ fn as_text(state: &RunState, runner: Option<u32>, output: &Output) -> Result<(),
     .map(|(count, word)| format!("{count} {word}"))
     .collect();
     output.data(format!("members    {} ({})", opened.map_or(0, |o| o.members), parts.join(", ")))?;
-    for (member, member_state) in &state.members {
-        match member_state {
-            MemberState::Running { since, .. } if state.closed.is_none() => {
-                let word = if runner.is_some() { "running" } else { "lost   " };
-                output.data(format!("  {word}  {member}, since {}", words::moment(*since)))?;
-            }
-            MemberState::Done(attempt) if !attempt.outcome.succeeded() => {
-                output.data(format!("  ended    {member}: {}", attempt.outcome))?;
-            }
-            _ => {}
+    if state.closed.is_none() {
+        let word = if runner.is_some() { "running" } else { "lost   " };
+        for (member, since) in &state.running {
+            output.data(format!("  {word}  {member}, since {}", words::moment(*since)))?;
         }
+    }
+    for (member, outcome) in &state.ended {
+        output.data(format!("  ended    {member}: {outcome}"))?;
     }
     Ok(())
 }
 
-fn as_json(state: &RunState, runner: Option<u32>, output: &Output) -> Result<(), Failure> {
-    let running: Vec<&String> = state
-        .members
-        .iter()
-        .filter(|(_, s)| {
-            matches!(s, MemberState::Running { .. }) && state.closed.is_none() && runner.is_some()
-        })
-        .map(|(member, _)| member)
-        .collect();
-    let failed: Vec<_> = state
-        .members
-        .iter()
-        .filter_map(|(member, s)| match s {
-            MemberState::Done(attempt) if !attempt.outcome.succeeded() => {
-                Some(json!({"member": member, "outcome": attempt.outcome}))
-            }
-            _ => None,
-        })
-        .collect();
+fn as_json(state: &RunSummary, runner: Option<u32>, output: &Output) -> Result<(), Failure> {
+    let runs = state.closed.is_none() && runner.is_some();
+    let running: Vec<&String> = state.running.keys().filter(|_| runs).collect();
+    let failed: Vec<_> =
+        state.ended.iter().map(|(member, outcome)| json!({"member": member, "outcome": outcome})).collect();
     output.json(&json!({
         "opened": state.opened, "since": state.since, "until": state.until, "closed": state.closed,
         "runner": runner, "counts": counts_of(state, runner), "running": running, "failed": failed,

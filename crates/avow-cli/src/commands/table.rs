@@ -2,7 +2,7 @@
 
 use avow_audit::measure::table::{Row, Table};
 use avow_audit::measure::{self};
-use avow_audit::{Evidence, integrity};
+use avow_audit::{Audit, integrity};
 
 use crate::args::{self, Form};
 use crate::commands::verdict::damage_of;
@@ -17,10 +17,10 @@ pub fn table(args: &args::Table, output: &Output) -> Result<Exit, Failure> {
     let spec = Spec::open(args.spec.spec.as_deref())?;
     let planned = spec.plan_as_run(output)?;
     let reading = Reading::open(&spec.project, &planned.plan.experiment)?;
-    let evidence =
-        Evidence::gather(&planned.plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
-    super::verdict::guard(&spec, &reading, &evidence, args.peek, ("table", "every measurement"))?;
-    let readings = measure::read_all(&evidence, reading.source()).map_err(failure::audit)?;
+    let audit = Audit::gather(&planned.plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
+    super::verdict::guard(&spec, &reading, &audit, args.peek, ("table", "every measurement"))?;
+    let evidence = audit.evidence();
+    let readings = measure::read_all(evidence, reading.source()).map_err(failure::audit)?;
     let mut table = Table::new(&planned.plan, &readings);
     if let Some(select) = &args.select {
         table.rows.retain(|row| selects(select, row));
@@ -51,7 +51,7 @@ pub fn table(args: &args::Table, output: &Output) -> Result<Exit, Failure> {
             }
         }
     }
-    let mut findings = integrity::check(&evidence, &reading.ledger, &reading.journals);
+    let mut findings = integrity::check(evidence, &reading.ledger, &reading.journals()?);
     findings.extend(evidence.findings.iter().cloned());
     findings.extend(readings.findings);
     findings.sort();

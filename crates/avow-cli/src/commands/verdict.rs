@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use avow_audit::evidence::Completeness;
 use avow_audit::measure::Problem;
-use avow_audit::{Evidence, Finding, Report, Word, audit};
+use avow_audit::{Audit, Finding, Hiding, Report, Word};
 use avow_engine::record_exposure;
 use avow_model::plan::Plan;
 
@@ -62,18 +61,13 @@ pub fn after_run(spec: &Spec, plan: &Plan, peek: bool, json: bool, output: &Outp
 /// Audits a plan. Peeking at an incomplete registered plan is recorded before anything is shown.
 pub fn report(spec: &Spec, plan: &Plan, peek: bool) -> Result<Report, Failure> {
     let reading = Reading::open(&spec.project, &plan.experiment)?;
-    if !reading.others.is_empty() {
-        let evidence = Evidence::gather(plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
-        guard_elsewhere(spec, &reading, &evidence, peek, ("verdict", "verdicts"))?;
+    let audit = Audit::gather(plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
+    match waiting(spec, &reading, &audit, peek, ("verdict", "verdicts"))? {
+        // The report of a hidden plan says how far it has come, and what is damaged.
+        Some(hiding) if !hiding.own => return Err(still_hidden(&hiding)),
+        _ => {}
     }
-    let report =
-        audit(plan, reading.source(), &reading.ledger, Some(&reading.journals)).map_err(failure::audit)?;
-    if !report.hidden || !peek {
-        return Ok(report);
-    }
-    record_exposure(&spec.project, &plan.experiment, "verdict", "verdicts").map_err(failure::engine)?;
-    avow_audit::report::peek(plan, reading.source(), &reading.ledger, Some(&reading.journals))
-        .map_err(failure::audit)
+    audit.report(Some(&reading.journals()?), peek).map_err(failure::audit)
 }
 
 fn hidden(report: &Report, output: &Output) -> Result<(), Failure> {
@@ -137,45 +131,38 @@ pub fn damage_of(findings: &[Finding], problems: &[Problem], output: &Output) ->
 pub fn guard(
     spec: &Spec,
     reading: &Reading,
-    evidence: &Evidence<'_>,
+    audit: &Audit<'_>,
     peek: bool,
-    (by, what): (&str, &str),
+    what: (&str, &str),
 ) -> Result<(), Failure> {
-    let hidden = avow_audit::report::hidden(evidence, reading.source(), &reading.ledger);
-    match hidden.map_err(failure::audit)? {
-        None => guard_elsewhere(spec, reading, evidence, peek, (by, what)),
-        Some(_) if peek => {
-            record_exposure(&spec.project, &evidence.plan.experiment, by, what).map_err(failure::engine)
-        }
-        Some(done) => Err(still_hidden(&evidence.plan.experiment, done)),
-    }
+    waiting(spec, reading, audit, peek, what)?.map_or(Ok(()), |hiding| Err(still_hidden(&hiding)))
 }
 
-/// The same for attempts that were made under the registration of another experiment.
-fn guard_elsewhere(
+/// The first registered plan for which values stay hidden. With `--peek` none does, and for each of them it is
+/// recorded that values were seen.
+fn waiting(
     spec: &Spec,
     reading: &Reading,
-    evidence: &Evidence<'_>,
+    audit: &Audit<'_>,
     peek: bool,
     (by, what): (&str, &str),
-) -> Result<(), Failure> {
-    let hidden = avow_audit::report::hidden_elsewhere(evidence, reading.source(), &reading.others);
-    for (experiment, done) in hidden.map_err(failure::audit)? {
+) -> Result<Option<Hiding>, Failure> {
+    for hiding in audit.hiding(&reading.others()?).map_err(failure::audit)? {
         if !peek {
-            return Err(still_hidden(&experiment, done));
+            return Ok(Some(hiding));
         }
-        record_exposure(&spec.project, &experiment, by, what).map_err(failure::engine)?;
+        record_exposure(&spec.project, &hiding.experiment, by, what).map_err(failure::engine)?;
     }
-    Ok(())
+    Ok(None)
 }
 
-fn still_hidden(experiment: &str, done: Completeness) -> Failure {
+fn still_hidden(Hiding { experiment, completeness, .. }: &Hiding) -> Failure {
     Failure::new(
         Exit::Undecided,
         format!(
             "values stay hidden until the registered plan of `{experiment}` is complete; {} of {} members are done",
-            done.done,
-            done.done + done.open
+            completeness.done,
+            completeness.done + completeness.open
         ),
     )
     .hint("go on with `avow run`; `--peek` shows values now and records that they were seen")

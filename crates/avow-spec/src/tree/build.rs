@@ -14,7 +14,7 @@ use super::{Entry, Node, Scalar, What};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
 /// Largest spec, in bytes.
-pub(crate) const MAX_BYTES: usize = 16 << 20;
+pub(crate) const MAX_BYTES: usize = 64 << 20;
 /// Deepest nesting.
 pub(crate) const MAX_DEPTH: usize = 64;
 /// Most nodes that aliases may add to what the file spells out.

@@ -24,6 +24,7 @@ use super::{BlobStore, Intake, copy};
 use crate::disk;
 use crate::error::{Context, StoreError};
 use crate::files;
+use crate::meter;
 use crate::project::Project;
 use crate::stamp::{self, FileStamp, StampCache};
 
@@ -89,6 +90,7 @@ impl FileBlobs {
 
     fn compare(&self, digest: BlobDigest, path: &Path, metadata: &Metadata) -> Result<(), StoreError> {
         let begun = stamp::now();
+        meter::blob();
         let found = files::hash(path, metadata.len())?;
         if found != digest {
             return Err(StoreError::Corrupt { digest, found });
@@ -187,6 +189,7 @@ impl FileBlobs {
 
 /// The metadata of a regular file; `None` where nothing is there.
 fn look(path: &Path) -> Result<Option<Metadata>, StoreError> {
+    meter::look();
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => Ok(Some(metadata)),
         Ok(_) => Err(StoreError::NotAFile { path: path.to_owned() }),
@@ -213,6 +216,7 @@ impl BlobStore for FileBlobs {
     fn read(&self, digest: BlobDigest) -> Result<Vec<u8>, StoreError> {
         let path = self.path(digest);
         look(&path)?.ok_or(StoreError::Missing { digest })?;
+        meter::blob();
         let bytes = fs::read(&path).context("read", &path)?;
         let found = BlobDigest::of(&bytes);
         if found == digest { Ok(bytes) } else { Err(StoreError::Corrupt { digest, found }) }

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod blobs;
+mod catalogue;
 mod check;
 mod fixture;
 mod ingest;

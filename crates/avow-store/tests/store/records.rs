@@ -9,7 +9,7 @@ use avow_store::{JournalWriter, MemoryIndex, RecordStore, RunLock, SledIndex};
 
 use crate::fixture::{Fixture, carry_out, opened, recorded};
 
-fn suite(index: &dyn RecordStore) {
+pub fn suite(index: &dyn RecordStore) {
     let first = recorded("b-run", 10, 3, "train[seed=1]", "a");
     let second = recorded("a-run", 20, 2, "train[seed=1]", "a");
     let third = recorded("a-run", 20, 11, "train[seed=10]", "b");
