@@ -71,13 +71,15 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     sync_folder(folder_of(path))
 }
 
-/// Replaces a small file as a whole, but not durably: for caches, which are checked when they are read.
+/// Replaces a file as a whole, but not durably: for caches, which are checked when they are read.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let temporary = beside(path);
-    let written = fs::write(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
+    let written = disk::create_new(&temporary)
+        .and_then(|file| disk::write(&file, &temporary, bytes))
+        .and_then(|()| disk::rename(&temporary, path));
     if written.is_err() {
         // The first error is the one to tell; a leftover temporary name does no harm.
-        let _ = fs::remove_file(&temporary);
+        let _ = disk::remove_file(&temporary);
     }
     written.context("write", path)
 }

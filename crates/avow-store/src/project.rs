@@ -192,7 +192,7 @@ impl Project {
     /// Removes what [`files::write_whole`] left under a temporary name when its process died. They are few and
     /// small, but some lie where people look.
     fn clear_halves(&self) -> Result<(), StoreError> {
-        for folder in [self.store(), self.registrations(), self.root.clone()] {
+        for folder in [self.store(), self.cache(), self.registrations(), self.root.clone()] {
             let list = match fs::read_dir(&folder) {
                 Err(e) if files::absent(&e) => continue,
                 other => other.context("list", &folder)?,

@@ -1,6 +1,6 @@
 //! The catalogue as a file: a line that names the form, a verified head, then pages and summaries.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
@@ -10,6 +10,7 @@ use avow_model::summary::RunSummary;
 use serde::{Deserialize, Serialize};
 
 use super::table::{Head, TABLES};
+use crate::disk;
 use crate::error::{Context, StoreError};
 use crate::files;
 use crate::project::Project;
@@ -103,7 +104,7 @@ impl CatalogueFile {
 
 /// Removes a catalogue that is damaged, so that the next command builds it anew.
 pub(super) fn forget(project: &Project) {
-    if let Err(error) = fs::remove_file(path(project)) {
+    if let Err(error) = disk::remove_file(&path(project)) {
         tracing::debug!(%error, "a damaged catalogue could not be removed");
     }
 }
@@ -112,7 +113,7 @@ pub(super) fn forget(project: &Project) {
 pub(super) fn write(project: &Project, contents: &Contents, behind: &[u8]) -> Result<(), StoreError> {
     let path = path(project);
     let folder = project.cache();
-    fs::create_dir_all(&folder).context("create", &folder)?;
+    disk::create_folders(&folder).context("create", &folder)?;
     let head = serde_json::to_vec(contents).expect("heads hold only JSON values");
     let mut bytes = Vec::with_capacity(64 + head.len() + behind.len());
     bytes.extend(FORM);
