@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::TypedValueParser as _;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Experiments that can be checked: declared before, run with provenance, judged by the registered rule.
@@ -141,6 +142,10 @@ pub struct Run {
     /// Show what would run and stop.
     #[arg(short = 'n', long)]
     pub dry_run: bool,
+    /// How stages are confined; by default as `avow.toml` says, else the best that this machine gives.
+    #[arg(long, value_name = "LEVEL", value_parser = clap::builder::PossibleValuesParser::new(
+        ["none", "declared", "deny", "observe"]).try_map(|word| word.parse::<avow_exec::Confinement>()))]
+    pub confine: Option<avow_exec::Confinement>,
     /// Keep the working folders of failed attempts.
     #[arg(long)]
     pub keep_failed: bool,

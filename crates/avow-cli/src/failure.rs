@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 
 use avow_audit::AuditError;
 use avow_engine::EngineError;
+use avow_exec::ExecError;
 use avow_store::lock::LockError;
 use avow_store::{Fault, StoreError};
 
@@ -66,6 +67,11 @@ pub fn engine(error: EngineError) -> Failure {
         EngineError::Ledger(_) => Failure::new(Exit::Damaged, "the registration ledger cannot be written")
             .because(error)
             .hint("a line was changed by hand; restore the file from version control"),
+        EngineError::Exec(ExecError::Confinement { .. }) => {
+            Failure::new(Exit::Machine, "stages cannot be confined as asked").because(error).hint(
+                "`avow doctor` says what this machine gives; without `--confine` and `level` the best of it is used",
+            )
+        }
         EngineError::Exec(_) | EngineError::Random(_) => {
             Failure::new(Exit::Machine, "the machine failed").because(error).hint("`avow doctor` says more")
         }

@@ -1,44 +1,21 @@
 //! The readable copy of numbers and verdicts that `results = "DIR"` in `avow.toml` asks for.
 
 use std::fs;
-use std::path::PathBuf;
 
 use avow_audit::Report;
 use avow_audit::measure::table::Table;
 use avow_audit::{Evidence, measure};
 use avow_model::plan::Plan;
-use serde::Deserialize;
 
 use crate::context::{Reading, Spec};
 use crate::exit::Exit;
 use crate::failure;
 use crate::output::Failure;
-
-/// What `avow.toml` may say.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Config {
-    results: Option<PathBuf>,
-}
-
-fn config(spec: &Spec) -> Result<Config, Failure> {
-    let path = spec.project.root().join("avow.toml");
-    let text = match fs::read_to_string(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Config::default()),
-        other => other.map_err(|error| {
-            Failure::new(Exit::Machine, format!("cannot read `{}`", path.display())).because(error)
-        })?,
-    };
-    toml::from_str(&text).map_err(|error| {
-        Failure::new(Exit::Usage, format!("`{}` does not parse", path.display()))
-            .because(error)
-            .hint("it may hold `results = \"DIR\"`")
-    })
-}
+use crate::settings::Settings;
 
 /// Writes `DIR/EXPERIMENT.csv` and `DIR/EXPERIMENT.verdicts.json`, unless values are hidden.
 pub fn keep(spec: &Spec, plan: &Plan, report: &Report) -> Result<(), Failure> {
-    let Some(folder) = config(spec)?.results else { return Ok(()) };
+    let Some(folder) = Settings::of(&spec.project)?.results else { return Ok(()) };
     if report.hidden {
         return Ok(());
     }

@@ -144,6 +144,7 @@ impl Orphan {
             outputs: Default::default(),
             stdout: None,
             stderr: None,
+            reads: None,
             started: self.since,
             finished: at,
             usage: Usage::default(),

@@ -335,6 +335,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             outputs: execution.outputs,
             stdout: execution.stdout,
             stderr: execution.stderr,
+            reads: execution.reads,
             started: execution.started,
             finished: execution.finished,
             usage: execution.usage,

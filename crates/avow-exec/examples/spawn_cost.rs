@@ -110,8 +110,9 @@ async fn main() -> Result<(), Failure> {
     blobs.sync()?;
     let words = |words: &[&str]| Command::Arguments(words.iter().map(|w| (*w).to_owned()).collect());
     let copy = Command::Shell("cat in > out; echo $AVOW_ATTEMPT >> out".to_owned());
-    for confinement in [Confinement::Landlock, Confinement::Off] {
-        let config = Config { confinement, ..Config::new(project.work(), "/nonexistent/avow") };
+    for confinement in [Confinement::Deny, Confinement::Declared, Confinement::None] {
+        let config =
+            Config { confinement: Some(confinement), ..Config::new(project.work(), "/nonexistent/avow") };
         let executor = LocalExecutor::new(config, Arc::clone(&blobs))?;
         let nothing = action(words(&["/bin/true"]), input, false);
         let something = action(copy.clone(), input, true);

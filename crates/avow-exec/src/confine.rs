@@ -1,156 +1,151 @@
-//! Write protection of a stage by Landlock.
+//! How far a stage is confined, what this machine can give of it, and the words that attempts record.
 //!
-//! A confined stage may create, change, remove and move files beneath its own attempt folder, use `/dev/shm`
-//! (semaphores of multiprocessing libraries live there) and write to the harmless devices and to graphics cards
-//! that exist; everywhere else the kernel answers `EACCES`, to root too. Reading is not restricted yet. What
-//! Landlock cannot deny is a change of mode, owner or times; [`crate::inputs`] notices and undoes those where
-//! they touch a blob.
+//! | level | what holds |
+//! |---|---|
+//! | `none` | a folder of its own and a clean environment, by layout alone; inputs are copied |
+//! | `declared` | besides, writing elsewhere is denied where the kernel has Landlock 3; inputs are links then |
+//! | `deny` | besides, reading what was not declared is denied, and the network with Landlock 4 |
+//! | `observe` | as `declared`, without the network, and what is read is recorded with the attempt |
 //!
-//! A Landlock domain belongs to a thread and is inherited by what the thread starts. So the rule set is put on
-//! a short-lived thread, which then starts the program the fast way: no code of ours runs between fork and
-//! exec, and a thread costs a tenth of a copied page table. The devices are opened once and shared; only the
-//! attempt folder is added per attempt.
+//! An attempt records its level, then what else the kernel denied: `declared+landlock`, `deny+offline`,
+//! `observe+landlock+offline`. [`protection`] is the Landlock side, [`grants`] which paths stay readable,
+//! [`installed`] where the programs of a stage have their files.
 
-use std::fs;
+pub(crate) mod grants;
+pub(crate) mod installed;
+pub(crate) mod protection;
+
+use std::fmt;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::path::Path;
-use std::thread;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
-use landlock::{
-    ABI, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
-    RulesetError,
-};
-use rustix::fs::{Mode, OFlags, open};
+pub(crate) use protection::{NEEDED, Protection, available};
 
-use crate::sys;
-
-/// How the local executor protects what a stage should not write to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A level of confinement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Confinement {
-    /// By Landlock where the kernel has version 3 or newer, otherwise only by copying inputs.
-    #[default]
-    Auto,
-    /// By Landlock, or not at all: the executor refuses to be made without it.
-    Landlock,
-    /// Not: inputs are copied.
-    Off,
+    /// A folder of its own, and nothing that the kernel enforces.
+    None,
+    /// Write protection where the kernel has it.
+    Declared,
+    /// Undeclared reads are denied.
+    Deny,
+    /// Reads are recorded.
+    Observe,
 }
 
-/// The oldest version that also denies `truncate`.
-pub(crate) const NEEDED: u32 = 3;
+impl Confinement {
+    /// All of them, loosest first.
+    pub const ALL: [Confinement; 4] =
+        [Confinement::None, Confinement::Declared, Confinement::Deny, Confinement::Observe];
 
-/// The part of a rule set that all attempts share.
-#[derive(Debug)]
-pub(crate) struct Protection {
-    shared: Vec<(OwnedFd, BitFlags<AccessFs>)>,
-}
-
-/// Why a stage could not be confined.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ConfineError {
-    /// The rule set was refused.
-    #[error("the kernel refused the Landlock rule set")]
-    Rules(#[source] RulesetError),
-    /// A folder could not be opened, or the thread not be started.
-    #[error("a stage could not be confined")]
-    System(#[source] io::Error),
-}
-
-impl ConfineError {
-    /// The error as one of the operating system.
-    pub(crate) fn into_io(self) -> io::Error {
+    /// Its name.
+    pub fn word(self) -> &'static str {
         match self {
-            ConfineError::Rules(error) => io::Error::other(error),
-            ConfineError::System(error) => error,
+            Confinement::None => "none",
+            Confinement::Declared => "declared",
+            Confinement::Deny => "deny",
+            Confinement::Observe => "observe",
         }
     }
 }
 
-/// Devices that programs write to without doing harm, and accelerators.
-const DEVICES: [&str; 9] = [
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/tty",
-    "/dev/ptmx",
-    "/dev/kfd",
-    "/dev/fuse",
-];
-/// Folders of devices.
-const DEVICE_FOLDERS: [&str; 2] = ["/dev/pts", "/dev/dri"];
-
-impl Protection {
-    /// Opens what all attempts share.
-    pub(crate) fn new() -> Self {
-        let write = AccessFs::WriteFile | AccessFs::Truncate;
-        let mut paths: Vec<(String, BitFlags<AccessFs>)> = Vec::new();
-        paths.extend(DEVICES.map(|path| (path.to_owned(), write)));
-        paths.extend(DEVICE_FOLDERS.map(|path| (path.to_owned(), write)));
-        paths.push(("/dev/shm".to_owned(), AccessFs::from_write(ABI::V3)));
-        let cards = fs::read_dir("/dev").into_iter().flatten().flatten();
-        let nvidia = cards.filter(|e| e.file_name().as_encoded_bytes().starts_with(b"nvidia"));
-        paths.extend(nvidia.map(|e| (e.path().to_string_lossy().into_owned(), write)));
-        // A device that does not exist here needs no rule.
-        let shared =
-            paths.into_iter().filter_map(|(path, access)| Some((handle(Path::new(&path)).ok()?, access)));
-        Self { shared: shared.collect() }
-    }
-
-    /// Runs `work` on a thread that, like all it starts, may write only beneath `folder`.
-    pub(crate) fn within<T: Send>(
-        &self,
-        folder: &Path,
-        work: impl FnOnce() -> T + Send,
-    ) -> Result<T, ConfineError> {
-        let rules = self.rules(folder)?;
-        thread::scope(|scope| {
-            let confined = thread::Builder::new()
-                .name("confined".to_owned())
-                .stack_size(128 * 1024)
-                .spawn_scoped(scope, move || {
-                    rules.restrict_self().map_err(ConfineError::Rules)?;
-                    Ok(work())
-                })
-                .map_err(ConfineError::System)?;
-            confined.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
-    }
-
-    fn rules(&self, folder: &Path) -> Result<landlock::RulesetCreated, ConfineError> {
-        let all = AccessFs::from_write(ABI::V3);
-        let own = handle(folder).map_err(ConfineError::System)?;
-        let mut rules = Ruleset::default()
-            .set_compatibility(CompatLevel::HardRequirement)
-            .handle_access(all)
-            .and_then(|rules| rules.create())
-            .and_then(|rules| rules.add_rule(PathBeneath::new(&own, all)))
-            .map_err(ConfineError::Rules)?;
-        for (path, access) in &self.shared {
-            rules = rules.add_rule(PathBeneath::new(path, *access)).map_err(ConfineError::Rules)?;
-        }
-        Ok(rules)
+impl fmt::Display for Confinement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
     }
 }
 
-fn handle(path: &Path) -> io::Result<OwnedFd> {
-    Ok(open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
+/// A word that names no level.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is no level of confinement; they are `none`, `declared`, `deny`, `observe`")]
+pub struct NoSuchLevel(String);
+
+impl FromStr for Confinement {
+    type Err = NoSuchLevel;
+
+    fn from_str(word: &str) -> Result<Self, NoSuchLevel> {
+        Self::ALL.into_iter().find(|level| level.word() == word).ok_or_else(|| NoSuchLevel(word.to_owned()))
+    }
 }
 
-/// Tries the whole way on a folder that exists; the reason where it does not work.
-pub(crate) fn available(folder: &Path) -> Result<Protection, io::Error> {
-    match sys::landlock_abi() {
-        None => return Err(io::Error::other("this kernel has no Landlock, or it is switched off")),
-        Some(abi) if abi < NEEDED => {
-            return Err(io::Error::other(format!(
-                "this kernel has Landlock version {abi}; {NEEDED} is needed"
-            )));
+/// Where the boundaries lie, and what is open to every stage beside what it declared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// The project's root: closed, also where it lies in a system folder.
+    pub project: Option<PathBuf>,
+    /// Files and folders that every stage may read all the same.
+    pub allow: Vec<PathBuf>,
+    /// Whether every stage may use the network.
+    pub network: bool,
+}
+
+/// What holds for the attempts of one executor.
+#[derive(Debug)]
+pub(crate) struct Held {
+    /// The level.
+    pub(crate) level: Confinement,
+    /// Landlock, where it is used.
+    pub(crate) protection: Option<Protection>,
+    /// Why the level is less than the best, where nobody asked for less.
+    pub(crate) fallback: Option<String>,
+}
+
+impl Held {
+    /// The level asked for, or the best that this machine gives.
+    pub(crate) fn new(asked: Option<Confinement>, work: &Path) -> Result<Self, io::Error> {
+        let landlock = match asked {
+            Some(Confinement::None) => Err(io::Error::other("not asked for")),
+            _ => available(work),
+        };
+        let held = |level, protection| Self { level, protection, fallback: None };
+        match (asked, landlock) {
+            (None | Some(Confinement::Deny), Ok(protection)) => Ok(held(Confinement::Deny, Some(protection))),
+            (Some(Confinement::Deny), Err(error)) => Err(error),
+            (None, Err(error)) => {
+                Ok(Self { fallback: Some(error.to_string()), ..held(Confinement::Declared, None) })
+            }
+            (Some(Confinement::Observe), landlock) => {
+                crate::observe::available()?;
+                Ok(held(Confinement::Observe, landlock.ok()))
+            }
+            (Some(level), landlock) => Ok(held(level, landlock.ok())),
         }
-        Some(_) => {}
     }
-    let protection = Protection::new();
-    protection.within(folder, || ()).map_err(ConfineError::into_io)?;
-    Ok(protection)
+
+    /// Whether reading what was not declared is denied.
+    pub(crate) fn denies_reads(&self) -> bool {
+        self.level == Confinement::Deny
+    }
+
+    /// Whether an attempt that may not use the network is kept from it.
+    pub(crate) fn denies_network(&self) -> bool {
+        self.level >= Confinement::Deny && self.protection.as_ref().is_some_and(Protection::has_network)
+    }
+
+    /// How an attempt was confined, as it is recorded.
+    pub(crate) fn words(&self, offline: bool) -> String {
+        let mut words = self.level.word().to_owned();
+        if self.protection.is_some() && !self.denies_reads() {
+            words.push_str("+landlock");
+        }
+        if offline {
+            words.push_str("+offline");
+        }
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_level_has_a_word_that_names_it() {
+        for level in Confinement::ALL {
+            assert_eq!(level.to_string().parse::<Confinement>().unwrap(), level);
+        }
+        assert!("sandbox".parse::<Confinement>().unwrap_err().to_string().contains("`observe`"));
+    }
 }

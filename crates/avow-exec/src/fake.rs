@@ -146,6 +146,16 @@ impl Executor for FakeExecutor {
         };
         let host = Host { name: "fake".to_owned(), confinement: "none".to_owned(), ..Host::default() };
         let (usage, at) = (Usage::default(), i64::try_from(call.number).unwrap_or(i64::MAX));
-        Ok(Execution { outcome, outputs, stdout: None, stderr: None, usage, host, started: at, finished: at })
+        Ok(Execution {
+            outcome,
+            outputs,
+            stdout: None,
+            stderr: None,
+            reads: None,
+            usage,
+            host,
+            started: at,
+            finished: at,
+        })
     }
 }

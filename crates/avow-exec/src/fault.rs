@@ -12,6 +12,8 @@ use avow_model::digest::BlobDigest;
 use avow_store::materialise::MaterialiseError;
 use avow_store::{Fault as StoreFault, StoreError};
 
+use crate::confine::Confinement;
+
 /// A fault of our own; a stage that fails is an [`Outcome`] instead.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
@@ -32,9 +34,14 @@ pub enum ExecError {
         /// Where it was mounted.
         mount: String,
     },
-    /// Confinement by Landlock was required and is not to be had.
-    #[error("stages cannot be confined on this machine")]
-    Confinement(#[source] io::Error),
+    /// The level of confinement that was asked for is not to be had.
+    #[error("stages cannot be confined at level `{level}` on this machine")]
+    Confinement {
+        /// The level.
+        level: Confinement,
+        /// What is missing.
+        source: io::Error,
+    },
     /// The executor could not be set up.
     #[error("cannot prepare the folder of attempts `{}`", path.display())]
     Work {

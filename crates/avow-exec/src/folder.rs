@@ -8,7 +8,7 @@
 //! attempt left empty, and renames it for the next one. It does so only if nothing of the attempt can be seen in
 //! it: everything inside is removed, and modes, kinds and extended attributes are as they were made. Otherwise
 //! the folder is removed. What is kept bears the name of its last attempt until it is taken, and goes with the
-//! executor.
+//! executor. The rule set of its confinement holds for the inode, so it is kept with the folder.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -18,6 +18,8 @@ use std::sync::{Mutex, PoisonError};
 
 use avow_model::attempt::AttemptId;
 use rustix::fs::{OFlags, llistxattr_query};
+
+use crate::confine::protection::Rules;
 
 /// What the folder of a failed attempt that was kept on request is called: `kept-ATTEMPT`.
 pub const KEPT: &str = "kept-";
@@ -38,6 +40,7 @@ pub(crate) struct Folders {
 struct Spare {
     root: PathBuf,
     mode: u32,
+    rules: Option<Rules>,
 }
 
 impl Folders {
@@ -50,13 +53,14 @@ impl Folders {
     pub(crate) fn take(&self, attempt: &AttemptId) -> io::Result<Folder<'_>> {
         let root = self.work.join(&attempt.0);
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        if let Some(Spare { root: old, mode }) = spare
+        if let Some(Spare { root: old, mode, rules }) = spare
             && fs::rename(&old, &root).is_ok()
         {
-            return Ok(Folder { folders: self, root, mode, keep: false });
+            return Ok(Folder { folders: self, root, mode, keep: false, rules });
         }
         fs::create_dir(&root)?;
-        let folder = Folder { folders: self, mode: fs::metadata(&root)?.mode(), root, keep: false };
+        let mode = fs::metadata(&root)?.mode();
+        let folder = Folder { folders: self, mode, root, keep: false, rules: None };
         fs::create_dir(folder.run())?;
         fs::create_dir(folder.temporary())?;
         Ok(folder)
@@ -80,12 +84,28 @@ pub(crate) struct Folder<'a> {
     root: PathBuf,
     mode: u32,
     keep: bool,
+    rules: Option<Rules>,
 }
 
 impl Folder<'_> {
     /// The whole of it: what the stage may write to.
     pub(crate) fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// The rule set that its last attempt had, if any.
+    pub(crate) fn take_rules(&mut self) -> Option<Rules> {
+        self.rules.take()
+    }
+
+    /// Sets the rule set of this attempt.
+    pub(crate) fn set_rules(&mut self, rules: Option<Rules>) {
+        self.rules = rules;
+    }
+
+    /// The rule set of this attempt.
+    pub(crate) fn rules(&self) -> Option<&Rules> {
+        self.rules.as_ref()
     }
 
     /// The working folder.
@@ -179,7 +199,7 @@ impl Drop for Folder<'_> {
         let done = if self.keep {
             fs::rename(&self.root, self.kept())
         } else if matches!(self.empty(), Ok(true)) {
-            let spare = Spare { root: self.root.clone(), mode: self.mode };
+            let spare = Spare { root: self.root.clone(), mode: self.mode, rules: self.rules.take() };
             self.folders.spare.lock().unwrap_or_else(PoisonError::into_inner).push(spare);
             Ok(())
         } else {

@@ -31,6 +31,13 @@ pub(crate) struct Linked {
     seal: Seal,
 }
 
+impl Linked {
+    /// The file that the link leads to.
+    pub(crate) fn target(&self) -> &Path {
+        &self.blob
+    }
+}
+
 /// What a file looked like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seal {

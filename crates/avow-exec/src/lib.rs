@@ -6,7 +6,7 @@
 //! [`ExecError`] is only for faults of our own.
 //!
 //! [`LocalExecutor`] runs processes of this machine, each in a private folder that holds only what was declared,
-//! with only the declared environment, write-protected by Landlock where the kernel has it ([`Confinement`]), in a
+//! with only the declared environment, confined as far as asked and possible ([`Confinement`]), in a
 //! session of its own that is ended whole. [`fake::FakeExecutor`] follows a script, for tests of
 //! what stands above. [`fetch`] brings in a file from an address with an expected digest; [`end_survivors`] ends
 //! what a killed predecessor left running, and [`clear_leftovers`] removes the folders it left.
@@ -28,6 +28,8 @@ mod folder;
 mod host;
 mod inputs;
 mod local;
+mod notify;
+mod observe;
 mod outputs;
 mod proc;
 mod program;
@@ -40,11 +42,11 @@ use std::fmt;
 
 use avow_model::action::Action;
 use avow_model::attempt::{AttemptId, Host, Outcome, Produced, Timestamp, Usage};
-use avow_model::digest::BlobDigest;
+use avow_model::digest::{BlobDigest, ReadsDigest};
 use avow_model::plan::Terms;
 
 pub use cancel::{Cancel, Level};
-pub use confine::Confinement;
+pub use confine::{Bounds, Confinement, NoSuchLevel};
 pub use environment::Base;
 pub use family::become_subreaper;
 pub use fault::ExecError;
@@ -110,6 +112,9 @@ pub struct Execution {
     pub stdout: Option<BlobDigest>,
     /// Standard error, whole; `None` where it is empty.
     pub stderr: Option<BlobDigest>,
+    /// What it was seen to read beyond its inputs, where it was observed and ended by itself. The record is in the
+    /// store, not yet synced.
+    pub reads: Option<ReadsDigest>,
     /// What it used. The largest resident set is 0 for a program that was both smaller than Avow itself and gone
     /// within 20 ms: the kernel does not say then.
     pub usage: Usage,

@@ -9,7 +9,7 @@
 //! because the log holds what the program wrote.
 
 use std::collections::BTreeMap;
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use avow_model::action::Action;
 use avow_model::attempt::{AttemptId, Failure, Host, Outcome, Produced, Timestamp, Usage};
-use avow_model::digest::BlobDigest;
+use avow_model::digest::{BlobDigest, ReadsDigest};
 use avow_model::plan::Terms;
 use avow_store::blob::{BlobStore, Intake};
 use avow_store::materialise::How as Laid;
@@ -29,12 +29,15 @@ use rustix::process::{Resource, Rlimit, prlimit};
 
 use crate::abandon::Abandon;
 use crate::cancel::Level;
-use crate::confine::{self, Confinement, Protection};
+use crate::confine::grants::Book;
+use crate::confine::protection::{Allowed, Rules, within};
+use crate::confine::{Bounds, Confinement, Held};
 use crate::environment::{Base, Environment};
 use crate::family::{Family, become_subreaper, exceeded_file_size};
 use crate::fault::{ExecError, Fault, at, machine};
 use crate::folder::{Folder, Folders};
 use crate::inputs;
+use crate::observe::{self, Observation, Observer, Purpose};
 use crate::program::{self, Program, Shells};
 use crate::supervise::{End, Limits, until_end};
 use crate::sys::{self, How, Start};
@@ -54,8 +57,12 @@ pub struct Config {
     pub avow: PathBuf,
     /// What the environment of stages takes from the caller.
     pub base: Base,
-    /// How stages are confined.
-    pub confinement: Confinement,
+    /// How stages are confined; `None` is the best that this machine gives.
+    pub confinement: Option<Confinement>,
+    /// Where the boundaries of confinement lie.
+    pub bounds: Bounds,
+    /// The folder of the blobs that inputs are linked to.
+    pub blobs: PathBuf,
     /// From SIGTERM to SIGKILL.
     pub grace: Duration,
     /// Whether the folders of failed attempts stay, as `kept-ATTEMPT`.
@@ -63,13 +70,17 @@ pub struct Config {
 }
 
 impl Config {
-    /// The usual way: the caller's `PATH` and `HOME`, Landlock where there is one, two seconds of grace.
+    /// The usual way: the caller's `PATH` and `HOME`, the best confinement, two seconds of grace, and blobs in
+    /// the folder `blobs` beside `work`, as a store has them.
     pub fn new(work: impl Into<PathBuf>, avow: impl Into<PathBuf>) -> Self {
+        let work = work.into();
         Self {
-            work: work.into(),
+            blobs: work.with_file_name("blobs"),
+            work,
             avow: avow.into(),
             base: Base::inherited(),
-            confinement: Confinement::Auto,
+            confinement: None,
+            bounds: Bounds::default(),
             grace: Duration::from_secs(2),
             keep_failed: false,
         }
@@ -84,7 +95,9 @@ struct Shared {
     config: Config,
     folders: Folders,
     blobs: Arc<dyn BlobStore>,
-    protection: Option<Protection>,
+    held: Held,
+    book: Book,
+    observer: Arc<Observer>,
     shells: Shells,
     null: File,
     host: Host,
@@ -106,27 +119,42 @@ impl LocalExecutor {
             tracing::warn!(%error, "stages inherit what this program's caller left open");
         }
         let null = File::open("/dev/null").map_err(failed)?;
-        let protection = match (config.confinement, confine::available(&config.work)) {
-            (Confinement::Off, _) => None,
-            (_, Ok(protection)) => Some(protection),
-            (Confinement::Landlock, Err(error)) => return Err(ExecError::Confinement(error)),
-            (Confinement::Auto, Err(error)) => {
-                tracing::info!(%error, "stages are not write-protected; inputs are copied");
-                None
-            }
-        };
-        let words = if protection.is_some() { "declared+landlock" } else { "declared" };
-        let host = Host { confinement: words.to_owned(), ..host::describe_host() };
+        let asked = config.confinement;
+        let held = Held::new(asked, &config.work)
+            .map_err(|source| ExecError::Confinement { level: asked.unwrap_or(Confinement::None), source })?;
+        if let Some(reason) = &held.fallback {
+            tracing::info!(reason, "stages are not confined; inputs are copied");
+        }
+        let host = Host { confinement: held.words(held.denies_network()), ..host::describe_host() };
+        let blobs_folder = config.blobs.canonicalize().unwrap_or_else(|_| config.blobs.clone());
+        let observer = Observer::new(
+            config.bounds.project.as_deref(),
+            &config.base.home,
+            &config.work,
+            &blobs_folder,
+            Arc::clone(&blobs),
+        );
+        let observer = Arc::new(observer);
+        let book = Book::new(Path::new(&config.base.home), &config.bounds, &config.avow, blobs_folder);
         let shells = Shells::probe(&config.base.path);
         let folders = Folders::new(config.work.clone());
-        Ok(Self(Arc::new(Shared { config, folders, blobs, protection, shells, null, host })))
+        Ok(Self(Arc::new(Shared { config, folders, blobs, held, book, observer, shells, null, host })))
     }
 
-    /// This machine as it is recorded with every attempt. `confinement` is `declared`: the working folder and the
-    /// environment hold only what was declared; or `declared+landlock`: besides, the stage can write nowhere
-    /// else.
+    /// This machine as it is recorded with every attempt, `confinement` being that of a stage that may not use
+    /// the network: a [`Confinement`] and what else the kernel denies, e.g. `deny+offline`.
     pub fn host(&self) -> &Host {
         &self.0.host
+    }
+
+    /// The level that holds.
+    pub fn confinement(&self) -> Confinement {
+        self.0.held.level
+    }
+
+    /// Why that is less than the best, where nobody asked for less.
+    pub fn fallback(&self) -> Option<&str> {
+        self.0.held.fallback.as_deref()
     }
 
     /// One attempt, on the calling thread, which sleeps until it is over.
@@ -141,6 +169,28 @@ impl LocalExecutor {
         watch: Watch,
     ) -> Result<Execution, ExecError> {
         self.0.run(attempt, action, terms, watch, &Abandon::default())
+    }
+
+    /// Carries an action out once more to see which files it is denied; nothing of it is kept. Blocks.
+    ///
+    /// # Errors
+    /// Faults of our own, and [`ExecError::Confinement`] where this machine cannot observe.
+    pub fn explain_denials(
+        &self,
+        attempt: &AttemptId,
+        action: &Action,
+        terms: &Terms,
+        watch: Watch,
+    ) -> Result<(Outcome, Vec<PathBuf>), ExecError> {
+        observe::available()
+            .map_err(|source| ExecError::Confinement { level: Confinement::Observe, source })?;
+        let mut draft = Draft { purpose: Some(Purpose::Explain), ..Draft::default() };
+        let outcome = match self.0.steps(attempt, action, terms, watch, &Abandon::default(), &mut draft) {
+            Ok(()) => Outcome::Succeeded,
+            Err(Fault::Outcome(outcome)) => outcome,
+            Err(Fault::Ours(error)) => return Err(error),
+        };
+        Ok((outcome, draft.denied))
     }
 }
 
@@ -171,6 +221,10 @@ struct Draft {
     stdout: Option<BlobDigest>,
     stderr: Option<BlobDigest>,
     usage: Usage,
+    /// Why it is observed, if it is.
+    purpose: Option<Purpose>,
+    reads: Option<ReadsDigest>,
+    denied: Vec<PathBuf>,
 }
 
 impl Shared {
@@ -183,15 +237,16 @@ impl Shared {
         abandon: &Abandon,
     ) -> Result<Execution, ExecError> {
         let started = now();
-        let mut draft = Draft::default();
+        let observed = self.held.level == Confinement::Observe;
+        let mut draft = Draft { purpose: observed.then_some(Purpose::Record), ..Draft::default() };
         let outcome = match self.steps(attempt, action, terms, watch, abandon, &mut draft) {
             Ok(()) => Outcome::Succeeded,
             Err(Fault::Outcome(outcome)) => outcome,
             Err(Fault::Ours(error)) => return Err(error),
         };
-        let Draft { outputs, stdout, stderr, usage } = draft;
-        let host = self.host.clone();
-        Ok(Execution { outcome, outputs, stdout, stderr, usage, host, started, finished: now() })
+        let Draft { outputs, stdout, stderr, usage, reads, .. } = draft;
+        let host = Host { confinement: self.held.words(self.offline(action)), ..self.host.clone() };
+        Ok(Execution { outcome, outputs, stdout, stderr, reads, usage, host, started, finished: now() })
     }
 
     fn steps(
@@ -210,8 +265,8 @@ impl Shared {
             .map_err(|error| ExecError::Action { reason: error.to_string() })?;
         let root = self.config.work.join(&attempt.0);
         let mut folder = self.folders.take(attempt).map_err(at("create the folder", &root))?;
-        let result = self.in_folder(&folder, attempt, action, terms, watch, abandon, draft);
-        if result.is_err() && self.config.keep_failed {
+        let result = self.in_folder(&mut folder, attempt, action, terms, watch, abandon, draft);
+        if result.is_err() && self.config.keep_failed && draft.purpose != Some(Purpose::Explain) {
             folder.keep();
         }
         result
@@ -220,7 +275,7 @@ impl Shared {
     #[expect(clippy::too_many_arguments, reason = "the parts of one attempt, used once")]
     fn in_folder(
         &self,
-        folder: &Folder<'_>,
+        folder: &mut Folder<'_>,
         attempt: &AttemptId,
         action: &Action,
         terms: &Terms,
@@ -229,7 +284,7 @@ impl Shared {
         draft: &mut Draft,
     ) -> Result<(), Fault> {
         let run = folder.run();
-        let laid = if self.protection.is_some() { Laid::Link } else { Laid::Copy };
+        let laid = if self.held.protection.is_some() { Laid::Link } else { Laid::Copy };
         let linked = inputs::lay(&run, action, self.blobs.as_ref(), laid)?;
         let temporary = folder.temporary();
         let environment = Environment::new(&self.config.base, &action.env, attempt, &temporary);
@@ -241,7 +296,14 @@ impl Shared {
             limits.given = folder.occupied().bytes;
         }
         let clock = Instant::now();
-        let family = self.spawn(folder, attempt, &program, &environment, &limits)?;
+        let known = folder.take_rules();
+        let rules = self.rules(known, folder, action, &program, &path, &linked)?;
+        folder.set_rules(rules);
+        let grants = || self.book.grants(action, &program.file, &self.config.work, &path);
+        let observe = |purpose| self.observer.begin(grants(), purpose);
+        let observation = draft.purpose.map(observe).transpose();
+        let observation = observation.map_err(|error| machine("an attempt could not be observed", &error))?;
+        let family = self.spawn(folder, attempt, &program, &environment, &limits, observation.as_ref())?;
         let seen = abandon.follow(&family);
         if let Some(on_spawn) = watch.on_spawn {
             let start = proc::stat(family.pid()).map_or(0, |stat| stat.start);
@@ -250,6 +312,9 @@ impl Shared {
         let watched = seen.and_then(|()| until_end(&family, folder, &limits, &watch.cancel));
         let (ended, others) = family.end().map_err(|source| lost(attempt, source))?;
         let wall = clock.elapsed();
+        if let Some(observation) = observation {
+            self.seen(observation, draft)?;
+        }
         let (end, peak) = watched.map_err(|source| lost(attempt, source))?;
         if others > 0 {
             tracing::info!(%attempt, others, "processes that a stage left behind were ended");
@@ -259,12 +324,56 @@ impl Shared {
             cpu: ended.cpu,
             peak_memory: peak.of(ended.resident),
         };
-        let [stdout, stderr] = &folder.logs();
-        (draft.stdout, draft.stderr) = (self.log(stdout)?, self.log(stderr)?);
+        let kept = draft.purpose != Some(Purpose::Explain);
+        if kept {
+            let [stdout, stderr] = &folder.logs();
+            (draft.stdout, draft.stderr) = (self.log(stdout)?, self.log(stderr)?);
+        }
         inputs::verify(&linked)?;
         self.judge(folder, end, ended.how, &limits)?;
+        if !kept {
+            return Ok(());
+        }
         draft.outputs = outputs::publish(&run, &action.outputs, self.blobs.as_ref())?;
         Ok(())
+    }
+
+    /// Takes in what was seen of an attempt.
+    fn seen(&self, observation: Observation, draft: &mut Draft) -> Result<(), Fault> {
+        let seen = observation.end();
+        let mut seen = seen.map_err(|error| machine("an attempt could not be observed", &error))?;
+        draft.denied = std::mem::take(&mut seen.denied);
+        if draft.purpose == Some(Purpose::Record) {
+            draft.reads = Some(self.observer.store(seen)?);
+        }
+        Ok(())
+    }
+
+    /// Whether the stage is kept from the network.
+    fn offline(&self, action: &Action) -> bool {
+        self.held.denies_network() && !action.network && !self.config.bounds.network
+    }
+
+    /// The rule set of the attempt, where there is protection.
+    fn rules(
+        &self,
+        known: Option<Rules>,
+        folder: &Folder<'_>,
+        action: &Action,
+        program: &Program,
+        path: &OsStr,
+        linked: &[inputs::Linked],
+    ) -> Result<Option<Rules>, Fault> {
+        let Some(protection) = &self.held.protection else { return Ok(None) };
+        let reads = || self.book.grants(action, &program.file, &self.config.work, path);
+        let outside = linked.iter().map(inputs::Linked::target);
+        let allowed = Allowed {
+            reads: self.held.denies_reads().then(reads),
+            inputs: outside.filter(|path| !path.starts_with(self.book.blobs())).map(Path::to_owned).collect(),
+            offline: self.offline(action),
+        };
+        let made = protection.rules(known, folder.root(), allowed);
+        made.map(Some).map_err(|error| machine("a stage could not be confined", &error.into_io()))
     }
 
     fn limits(&self, terms: &Terms) -> Limits {
@@ -284,6 +393,7 @@ impl Shared {
         program: &Program,
         environment: &Environment,
         limits: &Limits,
+        observation: Option<&Observation>,
     ) -> Result<Family, Fault> {
         let arguments = program::strings(&program.arguments).map_err(not_started)?;
         let environment = environment
@@ -301,16 +411,22 @@ impl Shared {
             folder: &run,
             streams: [self.null.as_fd(), stdout.as_fd(), stderr.as_fd()],
         };
-        let once = || match &self.protection {
-            Some(protection) => protection
-                .within(folder.root(), || sys::start(&start))
-                .unwrap_or_else(|error| Err(error.into_io())),
-            None => sys::start(&start),
+        let begin = || {
+            observation.map_or(Ok(()), Observation::enter)?;
+            sys::start(&start)
+        };
+        let once = || match (folder.rules(), observation) {
+            (None, None) => sys::start(&start),
+            (rules, _) => within(rules, begin).unwrap_or_else(|error| Err(error.into_io())),
         };
         let family = Family::start(attempt, || patiently(once)).map_err(|error| {
-            match program::refusal(program, &error) {
-                Some(reason) => not_started(reason),
-                None => machine("a process could not be started", &error),
+            match (observation.and_then(Observation::refused), program::refusal(program, &error)) {
+                (Some(file), _) => not_started(format!(
+                    "`{}` is a 32-bit program, which cannot be observed; `--confine deny` can run it",
+                    file.display()
+                )),
+                (None, Some(reason)) => not_started(reason),
+                (None, None) => machine("a process could not be started", &error),
             }
         })?;
         if let Some(disk) = limits.disk {

@@ -119,7 +119,7 @@ fn local(folder: &Path, name: &str) -> Result<PathBuf, String> {
 }
 
 /// The first executable file `name` in the absolute folders of `path`.
-fn search(path: &OsStr, name: &str) -> Result<PathBuf, String> {
+pub(crate) fn search(path: &OsStr, name: &str) -> Result<PathBuf, String> {
     let mut refused = None;
     for folder in std::env::split_paths(path).filter(|folder| folder.is_absolute()) {
         let file = folder.join(name);

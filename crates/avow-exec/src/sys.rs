@@ -1,4 +1,5 @@
-//! The only unsafe code of this crate: a few calls to the C library that have no safe binding.
+//! Starting and waiting: calls to the C library that have no safe binding. ([`crate::notify`] has the only other
+//! unsafe code of this crate.)
 //!
 //! `posix_spawn` rather than a fork of our own, because the C library starts the child on borrowed memory: no
 //! page table is copied, so the cost does not grow with what Avow holds in memory. Code between fork and exec

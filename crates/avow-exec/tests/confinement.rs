@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use avow_exec::Confinement;
 use avow_model::attempt::Outcome;
 use avow_model::digest::Artifact;
 use avow_model::tree::Entry;
@@ -183,13 +182,4 @@ async fn attempts_do_not_see_each_others_temporary_files() {
         folders.insert(folder.to_owned());
     }
     assert_eq!(folders.len(), 2);
-}
-
-#[tokio::test]
-async fn the_kind_of_confinement_is_recorded() {
-    let off = Bench::with(|config| config.confinement = Confinement::Off);
-    assert_eq!(off.run(&words(&["true"])).await.host.confinement, "declared");
-    let auto = Bench::new();
-    let words = if avow_exec::probe().write_protection { "declared+landlock" } else { "declared" };
-    assert_eq!(auto.executor.host().confinement, words);
 }

@@ -124,7 +124,7 @@ async fn one_large_file_and_many_small_ones_fill_the_disk_limit() {
 
 #[tokio::test]
 async fn what_it_was_given_does_not_count_against_the_disk_limit() {
-    let bench = Bench::with(|config| config.confinement = avow_exec::Confinement::Off);
+    let bench = Bench::with(|config| config.confinement = Some(avow_exec::Confinement::None));
     let terms = Terms { disk: Some(MIB), ..Terms::default() };
     let action = reads(sh("sleep 0.1; wc -c < in"), "in", bench.put(&vec![7; 4 << 20]));
     assert_eq!(bench.under(&action, &terms).await.outcome, Outcome::Succeeded);
@@ -382,7 +382,7 @@ async fn many_scripts_written_and_started_at_once_are_never_busy() {
 fn confinement_that_was_demanded_is_never_silently_missing() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = Config::new(folder.path().join("work"), "avow");
-    config.confinement = avow_exec::Confinement::Landlock;
+    config.confinement = Some(avow_exec::Confinement::Deny);
     let made = LocalExecutor::new(config, std::sync::Arc::new(avow_store::MemoryBlobs::new()));
     assert_eq!(made.is_ok(), avow_exec::probe().write_protection);
     let mode = fs::metadata(folder.path()).unwrap().permissions().mode();

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::digest::{ActionDigest, Artifact, BlobDigest, RegistrationDigest};
+use crate::digest::{ActionDigest, Artifact, BlobDigest, ReadsDigest, RegistrationDigest};
 use crate::plan::Terms;
 
 /// Milliseconds since 1970-01-01T00:00:00Z.
@@ -42,6 +42,9 @@ pub struct Attempt {
     /// Standard error, whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr: Option<BlobDigest>,
+    /// What it was seen to read beyond its inputs, where it was observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads: Option<ReadsDigest>,
     /// When it was started.
     pub started: Timestamp,
     /// When it ended.
@@ -198,6 +201,6 @@ pub struct Host {
     pub system: String,
     /// Processor model.
     pub cpu: String,
-    /// How the stage was confined: `none`, `declared`.
+    /// How the stage was confined: a level, then what else the kernel denied, e.g. `deny+offline`.
     pub confinement: String,
 }

@@ -14,8 +14,9 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::action::Action;
 use crate::attempt::Attempt;
-use crate::digest::{ActionDigest, AttemptDigest, PlanDigest, TreeDigest};
+use crate::digest::{ActionDigest, AttemptDigest, PlanDigest, ReadsDigest, TreeDigest};
 use crate::plan::Plan;
+use crate::reads::Reads;
 use crate::tree::Tree;
 
 /// What can be wrong with bytes that should be a record.
@@ -111,6 +112,7 @@ record!(Tree, TreeDigest, "avow/tree/1", |tree: &Tree| tree.check().map_err(|e| 
 record!(Action, ActionDigest, "avow/action/1");
 record!(Plan, PlanDigest, "avow/plan/1", |plan: &Plan| plan.check().map_err(|e| e.to_string()));
 record!(Attempt, AttemptDigest, "avow/attempt/1");
+record!(Reads, ReadsDigest, "avow/reads/1");
 
 /// The canonical bytes of any serialisable value, for keys that are no stored record (seed derivation,
 /// statistical draws).

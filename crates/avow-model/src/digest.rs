@@ -109,6 +109,10 @@ digest!(
     AttemptDigest
 );
 digest!(
+    /// The digest of a [`crate::reads::Reads`] record.
+    ReadsDigest
+);
+digest!(
     /// The BLAKE3 digest of a journal line's raw bytes, without the line feed.
     LineDigest
 );
@@ -141,7 +145,7 @@ macro_rules! stored_as_blob {
         }
     )*};
 }
-stored_as_blob!(TreeDigest, ActionDigest, PlanDigest, AttemptDigest);
+stored_as_blob!(TreeDigest, ActionDigest, PlanDigest, AttemptDigest, ReadsDigest);
 
 /// A named input or output of a stage: a file or a folder, by content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

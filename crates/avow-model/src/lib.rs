@@ -25,6 +25,7 @@ pub mod journal;
 pub mod ledger;
 pub mod op;
 pub mod plan;
+pub mod reads;
 pub mod seed;
 pub mod summary;
 pub mod template;

@@ -51,6 +51,7 @@ fn finished(member: &str, attempt: &str, outcome: Outcome) -> Event {
         outputs: BTreeMap::new(),
         stdout: None,
         stderr: None,
+        reads: None,
         started: 1,
         finished: 2,
         usage: Usage::default(),

@@ -76,6 +76,7 @@ fn attempt() -> Attempt {
         outputs: BTreeMap::from([("model".to_owned(), produced)]),
         stdout: Some(blob("out")),
         stderr: None,
+        reads: None,
         started: 1_700_000_000_000,
         finished: 1_700_000_001_000,
         usage: Usage { wall: 1_000_000, cpu: 900_000, peak_memory: 1 << 20 },

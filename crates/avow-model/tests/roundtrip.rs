@@ -143,6 +143,7 @@ fn attempt() -> impl Strategy<Value = Attempt> {
         outputs: what.1,
         stdout: what.2,
         stderr: None,
+        reads: None,
         started: numbers.0[0],
         finished: numbers.0[1],
         usage: Usage { wall: numbers.1[0], cpu: numbers.1[1], peak_memory: numbers.1[2] },

@@ -291,6 +291,7 @@ impl Lab {
             outputs,
             stdout: None,
             stderr: None,
+            reads: None,
             started: self.count as i64,
             finished: self.count as i64 + 1,
             usage: Usage::default(),

@@ -151,13 +151,23 @@ fn execute(
         only: targets(planned, &args.only)?,
         terms: planned.terms.clone(),
     };
+    let avow_toml = crate::settings::Settings::of(&session.project)?;
     let this = std::env::current_exe().map_err(|error| {
         Failure::new(Exit::Machine, "avow cannot find its own program file").because(error)
     })?;
     let mut config = Config::new(session.project.work(), this);
     config.keep_failed = args.keep_failed;
+    let confine = avow_toml.confine;
+    config.confinement = confine.level(args.confine)?;
+    config.bounds = confine.bounds(&session.project);
     let machine = |error| failure::engine(avow_engine::EngineError::Exec(error));
     let executor = Arc::new(LocalExecutor::new(config, session.blobs.clone()).map_err(machine)?);
+    if let Some(reason) = executor.fallback() {
+        output.say(format!(
+            "note: {reason}, so stages can read what they do not declare; their attempts record `{}`",
+            executor.host().confinement
+        ));
+    }
     let options = Options {
         settings,
         spec: spec.path.clone(),

@@ -76,6 +76,7 @@ pub fn attempt(action: ActionDigest, run: &str, id: &str) -> Attempt {
         outputs: [("out".to_owned(), produced("output")), ("big".to_owned(), produced("not kept"))].into(),
         stdout: None,
         stderr: None,
+        reads: None,
         started: 1,
         finished: 2,
         usage: Usage::default(),
