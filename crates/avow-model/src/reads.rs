@@ -38,6 +38,42 @@ pub enum Seen {
     Unknown,
 }
 
+/// What has become of something that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drift {
+    /// Its spelling.
+    pub path: String,
+    /// How it is not as it was.
+    pub how: Drifted,
+}
+
+/// How something that was read is not as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Drifted {
+    /// It holds something else.
+    Changed,
+    /// It is not there any more.
+    Gone,
+    /// It was not there, and is now.
+    Appeared,
+    /// Nobody can say: it could not be recorded then, or cannot be read now.
+    Unknown,
+}
+
+impl Seen {
+    /// How what is there `now` differs; `None` where it does not.
+    pub fn drifted(self, now: Seen) -> Option<Drifted> {
+        match (self, now) {
+            (Seen::Unknown, _) | (_, Seen::Unknown) => Some(Drifted::Unknown),
+            (then, now) if then == now => None,
+            (_, Seen::Absent) => Some(Drifted::Gone),
+            (Seen::Absent, _) => Some(Drifted::Appeared),
+            _ => Some(Drifted::Changed),
+        }
+    }
+}
+
 /// The digest of a folder's names, in any order.
 pub fn names_digest(mut names: Vec<Vec<u8>>) -> BlobDigest {
     names.sort_unstable();
