@@ -146,9 +146,12 @@ pub struct Run {
     #[arg(long, value_name = "LEVEL", value_parser = clap::builder::PossibleValuesParser::new(
         ["none", "declared", "deny", "observe"]).try_map(|word| word.parse::<avow_exec::Confinement>()))]
     pub confine: Option<avow_exec::Confinement>,
-    /// Keep the working folders of failed attempts.
+    /// Keep the working folders of failed attempts; never those with secrets.
     #[arg(long)]
     pub keep_failed: bool,
+    /// A file outside the project with the values of secrets, `NAME = "value"` a line.
+    #[arg(long, value_name = "FILE")]
+    pub secrets_file: Option<PathBuf>,
     /// Show values although the registered plan is not complete; this is recorded.
     #[arg(long)]
     pub peek: bool,

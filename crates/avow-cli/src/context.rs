@@ -18,6 +18,7 @@ use crate::diagnostics;
 use crate::exit::Exit;
 use crate::failure;
 use crate::output::{Failure, Output};
+use crate::secrets;
 use crate::world::{Depth, ProjectWorld};
 
 /// A spec on disk, read.
@@ -70,7 +71,9 @@ impl Spec {
             .map_err(|error| Failure::new(Exit::Machine, format!("cannot find `{shown}`")).because(error))?;
         let folder = absolute.parent().unwrap_or(Path::new("/"));
         let project = Project::discover(folder).map_err(failure::store)?;
-        let read = avow_spec::read(&text);
+        let mut read = avow_spec::read(&text);
+        let mut text = text;
+        read.diagnostics.extend(secrets::literal(&project, read.experiment.as_ref(), &mut text));
         let inside =
             |path: &Path| path.strip_prefix(project.root()).unwrap_or(path).to_string_lossy().into_owned();
         Ok(Spec {

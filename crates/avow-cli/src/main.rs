@@ -13,6 +13,7 @@ mod logging;
 mod output;
 mod progress;
 mod results;
+mod secrets;
 mod settings;
 mod words;
 mod world;

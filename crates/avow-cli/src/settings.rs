@@ -18,6 +18,16 @@ pub struct Settings {
     pub results: Option<PathBuf>,
     /// How stages are confined.
     pub confine: Confine,
+    /// Where secrets come from.
+    pub secrets: Secrets,
+}
+
+/// `[secrets]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Secrets {
+    /// A file outside the project, `NAME = "value"` a line; `~/` is the home folder.
+    pub file: Option<PathBuf>,
 }
 
 /// `[confine]`.
@@ -46,7 +56,7 @@ impl Settings {
         toml::from_str(&text).map_err(|error| {
             Failure::new(Exit::Usage, format!("`{}` does not parse", path.display()))
                 .because(error)
-                .hint("it may hold `results = \"DIR\"` and a table `[confine]`; see docs/confinement.md")
+                .hint("it may hold `results = \"DIR\"` and the tables `[confine]` (docs/confinement.md) and `[secrets]` (docs/stages.md)")
         })
     }
 }

@@ -7,6 +7,16 @@ pub mod verdict;
 
 use avow_model::plan::Plan;
 
+/// What an attempt went on from, to be put behind it; nothing where it began from nothing.
+pub fn continued<T: ToString>(attempts: &[T]) -> String {
+    let shown: Vec<String> = attempts.iter().map(|id| id.to_string().chars().take(8).collect()).collect();
+    match shown.as_slice() {
+        [] => String::new(),
+        [one] => format!(", going on from the checkpoint of attempt {one}"),
+        many => format!(", going on from the checkpoint of attempts {}", many.join(", ")),
+    }
+}
+
 /// The stage of a member's label: `train` of `train[seed=3]`.
 pub fn stage_of(label: &str) -> &str {
     label.split('[').next().unwrap_or(label)

@@ -11,6 +11,7 @@
 //! [`register()`] freezes a plan in the ledger. Nothing here judges a claim or prints a word.
 
 mod clock;
+mod continued;
 mod error;
 mod lookup;
 mod notice;

@@ -152,6 +152,7 @@ impl Orphan {
             terms: Terms::default(),
             ledger_heads: opened.ledger_heads.clone(),
             number: self.number,
+            continues: Vec::new(),
         }
     }
 }

@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::clock::{attempt_id, now, random_hex, run_name};
+use crate::continued::heads_at_beginning;
 use crate::error::EngineError;
 use crate::lookup::Lookup;
 use crate::notice::{Notice, Report};
@@ -327,6 +328,8 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
     fn record(&mut self, finished: Finished) -> Result<(Member, Recorded), EngineError> {
         let Finished { member, id, digest, number, terms, execution } = finished;
         let execution = execution?;
+        let index = &*self.session.index;
+        let ledger_heads = heads_at_beginning(index, digest, &execution.continues, &self.heads)?;
         let attempt = Attempt {
             id,
             action: digest,
@@ -341,8 +344,9 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             usage: execution.usage,
             host: execution.host,
             terms,
-            ledger_heads: self.heads.clone(),
+            ledger_heads,
             number,
+            continues: execution.continues,
         };
         let label = expand::label(&self.plan, member);
         tracing::info!(member = label, attempt = %attempt.id, outcome = %attempt.outcome, wall = attempt.usage.wall, "finished");

@@ -47,6 +47,9 @@ impl Session {
         let recovered = recover::recover(&project, &lock, &index)?;
         // Nobody writes into them any more: what a dead run left alive has just been ended.
         let work = project.work();
+        let checkpoints = project.checkpoints();
+        avow_exec::rescue_checkpoints(&checkpoints, &work)
+            .map_err(|source| ExecError::Work { path: checkpoints, source })?;
         avow_exec::clear_leftovers(&work).map_err(|source| ExecError::Work { path: work, source })?;
         let index = Arc::new(index);
         let blobs = Arc::new(FileBlobs::new(project.clone(), index.clone()));

@@ -10,20 +10,28 @@
 //! | `OMP_NUM_THREADS`, `MKL_NUM_THREADS`, `OPENBLAS_NUM_THREADS`, `RAYON_NUM_THREADS` | `1` | the number of threads changes sums; declare it to have more |
 //! | `PYTHONHASHSEED` | `0` | the order of Python's sets does not change from run to run |
 //! | `PYTHONDONTWRITEBYTECODE` | `1` | no `__pycache__` among the outputs |
+//! | `AVOW_CHECKPOINT` | the checkpoint folder, where the stage has one | a program finds what an earlier attempt left |
 //! | `AVOW_ATTEMPT` | the attempt | finds what a stage left behind, whatever session it moved to |
 //!
-//! A declared variable replaces one of the base, except `AVOW_ATTEMPT`, `TMPDIR` and `XDG_CACHE_HOME`, which
-//! belong to the attempt. Where Avow itself runs inside a stage, `AVOW_ATTEMPT` is `OUTER/INNER`.
+//! Secrets come beside them, each under its own name, when the process is started and never before.
+//!
+//! A declared variable replaces one of the base, except those of the attempt: `AVOW_ATTEMPT`, `AVOW_CHECKPOINT`,
+//! `TMPDIR` and `XDG_CACHE_HOME`. Where Avow itself runs inside a stage, `AVOW_ATTEMPT` is `OUTER/INNER`.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsString};
+use std::ops::Deref;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
 use avow_model::attempt::AttemptId;
+use zeroize::Zeroize;
 
 /// The variable that marks every process of an attempt.
 pub const MARKER: &str = "AVOW_ATTEMPT";
+
+/// The variable that names the checkpoint folder, as an absolute path.
+pub const CHECKPOINT: &str = "AVOW_CHECKPOINT";
 
 /// What the base takes from the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,15 +97,43 @@ impl Environment {
         self.0.get(std::ffi::OsStr::new("PATH")).cloned().unwrap_or_default()
     }
 
-    /// `NAME=VALUE` strings; `None` where one holds a NUL byte.
-    pub(crate) fn strings(&self) -> Option<Vec<CString>> {
+    /// Sets a variable that belongs to the attempt.
+    pub(crate) fn set(&mut self, name: &str, value: &Path) {
+        self.0.insert(name.into(), value.into());
+    }
+
+    /// `NAME=VALUE` strings, secrets last and wiped after use; `None` where one holds a NUL byte.
+    pub(crate) fn strings<'s>(&self, secrets: impl Iterator<Item = (&'s str, &'s str)>) -> Option<Strings> {
         let entry = |(name, value): (&OsString, &OsString)| {
             let mut bytes = name.clone();
             bytes.push("=");
             bytes.push(value);
             CString::new(bytes.into_vec()).ok()
         };
-        self.0.iter().map(entry).collect()
+        let mut all = Strings(self.0.iter().map(entry).collect::<Option<Vec<CString>>>()?);
+        for (name, value) in secrets {
+            all.0.push(CString::new(format!("{name}={value}")).ok()?);
+        }
+        Some(all)
+    }
+}
+
+/// `NAME=VALUE` strings that are wiped from memory after use.
+pub(crate) struct Strings(Vec<CString>);
+
+impl Deref for Strings {
+    type Target = [CString];
+
+    fn deref(&self) -> &[CString] {
+        &self.0
+    }
+}
+
+impl Drop for Strings {
+    fn drop(&mut self) {
+        for string in self.0.drain(..) {
+            string.into_bytes().zeroize();
+        }
     }
 }
 
@@ -115,7 +151,8 @@ mod tests {
     }
 
     fn text(environment: &Environment) -> Vec<String> {
-        environment.strings().unwrap().into_iter().map(|s| s.into_string().unwrap()).collect()
+        let strings = environment.strings(std::iter::empty()).unwrap();
+        strings.iter().map(|s| s.to_str().unwrap().to_owned()).collect()
     }
 
     #[test]

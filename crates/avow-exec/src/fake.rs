@@ -156,6 +156,7 @@ impl Executor for FakeExecutor {
             host,
             started: at,
             finished: at,
+            continues: Vec::new(),
         })
     }
 }

@@ -24,6 +24,11 @@ use crate::confine::protection::Rules;
 /// What the folder of a failed attempt that was kept on request is called: `kept-ATTEMPT`.
 pub const KEPT: &str = "kept-";
 
+/// The working folder in the folder of an attempt.
+pub(crate) fn run_folder(attempt: &Path) -> PathBuf {
+    attempt.join(RUN)
+}
+
 const RUN: &str = "run";
 const TEMPORARY: &str = "tmp";
 const LOGS: [&str; 2] = ["stdout", "stderr"];
@@ -110,7 +115,7 @@ impl Folder<'_> {
 
     /// The working folder.
     pub(crate) fn run(&self) -> PathBuf {
-        self.root.join(RUN)
+        run_folder(&self.root)
     }
 
     /// For temporary files.

@@ -18,6 +18,7 @@
 
 mod abandon;
 mod cancel;
+mod checkpoint;
 mod confine;
 pub mod environment;
 pub mod fake;
@@ -33,6 +34,9 @@ mod observe;
 mod outputs;
 mod proc;
 mod program;
+mod scrub;
+mod secret;
+mod streams;
 mod supervise;
 mod survivors;
 mod sys;
@@ -46,6 +50,7 @@ use avow_model::digest::{BlobDigest, ReadsDigest};
 use avow_model::plan::Terms;
 
 pub use cancel::{Cancel, Level};
+pub use checkpoint::{rescue_checkpoints, waiting_checkpoint};
 pub use confine::{Bounds, Confinement, NoSuchLevel};
 pub use environment::Base;
 pub use family::become_subreaper;
@@ -54,6 +59,7 @@ pub use folder::{KEPT, clear_leftovers};
 pub use host::{Probe, describe_host, probe, total_memory};
 pub use local::{Config, LocalExecutor};
 pub use program::Shells;
+pub use secret::{SHORTEST_SECRET, SecretError, Secrets};
 pub use survivors::{Recorded, end_survivors};
 
 /// Runs one action to an outcome.
@@ -124,4 +130,6 @@ pub struct Execution {
     pub started: Timestamp,
     /// When it was over.
     pub finished: Timestamp,
+    /// The attempts whose checkpoint it went on from, oldest first.
+    pub continues: Vec<AttemptId>,
 }

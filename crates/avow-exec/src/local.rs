@@ -21,6 +21,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use avow_model::action::Action;
 use avow_model::attempt::{AttemptId, Failure, Host, Outcome, Produced, Timestamp, Usage};
+use avow_model::canonical::Record;
 use avow_model::digest::{BlobDigest, ReadsDigest};
 use avow_model::plan::Terms;
 use avow_store::blob::{BlobStore, Intake};
@@ -29,16 +30,20 @@ use rustix::process::{Resource, Rlimit, prlimit};
 
 use crate::abandon::Abandon;
 use crate::cancel::Level;
+use crate::checkpoint::Checkpoint;
 use crate::confine::grants::Book;
 use crate::confine::protection::{Allowed, Rules, within};
 use crate::confine::{Bounds, Confinement, Held};
-use crate::environment::{Base, Environment};
+use crate::environment::{Base, CHECKPOINT, Environment};
 use crate::family::{Family, become_subreaper, exceeded_file_size};
 use crate::fault::{ExecError, Fault, at, machine};
 use crate::folder::{Folder, Folders};
 use crate::inputs;
 use crate::observe::{self, Observation, Observer, Purpose};
 use crate::program::{self, Program, Shells};
+use crate::scrub::Scrubber;
+use crate::secret::{self, Secrets};
+use crate::streams::{Logging, Streams};
 use crate::supervise::{End, Limits, until_end};
 use crate::sys::{self, How, Start};
 use crate::{Execution, Executor, Watch, host, outputs, proc};
@@ -65,8 +70,13 @@ pub struct Config {
     pub blobs: PathBuf,
     /// From SIGTERM to SIGKILL.
     pub grace: Duration,
-    /// Whether the folders of failed attempts stay, as `kept-ATTEMPT`.
+    /// Whether the folders of failed attempts stay, as `kept-ATTEMPT`; never those of attempts with secrets.
     pub keep_failed: bool,
+    /// Where checkpoint folders are kept between attempts, on the file system of `work`; `None`: nowhere, so
+    /// that every attempt begins from nothing.
+    pub checkpoints: Option<PathBuf>,
+    /// The values of secrets that terms may name.
+    pub secrets: Secrets,
 }
 
 impl Config {
@@ -83,6 +93,8 @@ impl Config {
             bounds: Bounds::default(),
             grace: Duration::from_secs(2),
             keep_failed: false,
+            checkpoints: None,
+            secrets: Secrets::default(),
         }
     }
 }
@@ -225,6 +237,8 @@ struct Draft {
     purpose: Option<Purpose>,
     reads: Option<ReadsDigest>,
     denied: Vec<PathBuf>,
+    checkpoint: Option<Checkpoint>,
+    continues: Vec<AttemptId>,
 }
 
 impl Shared {
@@ -244,9 +258,10 @@ impl Shared {
             Err(Fault::Outcome(outcome)) => outcome,
             Err(Fault::Ours(error)) => return Err(error),
         };
-        let Draft { outputs, stdout, stderr, usage, reads, .. } = draft;
+        let Draft { outputs, stdout, stderr, usage, reads, continues, .. } = draft;
         let host = Host { confinement: self.held.words(self.offline(action)), ..self.host.clone() };
-        Ok(Execution { outcome, outputs, stdout, stderr, reads, usage, host, started, finished: now() })
+        let finished = now();
+        Ok(Execution { outcome, outputs, stdout, stderr, reads, usage, host, started, finished, continues })
     }
 
     fn steps(
@@ -264,12 +279,30 @@ impl Shared {
         avow_model::tree::check_path(&attempt.0)
             .map_err(|error| ExecError::Action { reason: error.to_string() })?;
         let root = self.config.work.join(&attempt.0);
+        let secrets = self.scrubber(terms)?;
         let mut folder = self.folders.take(attempt).map_err(at("create the folder", &root))?;
-        let result = self.in_folder(&mut folder, attempt, action, terms, watch, abandon, draft);
-        if result.is_err() && self.config.keep_failed && draft.purpose != Some(Purpose::Explain) {
+        let mut result =
+            self.in_folder(&mut folder, attempt, action, terms, watch, abandon, draft, secrets.as_ref());
+        if let Some(checkpoint) = draft.checkpoint.take() {
+            secret::settle_checkpoint(checkpoint, result.is_ok(), secrets.as_deref());
+        }
+        if let (Err(Fault::Outcome(outcome)), Some(secrets)) = (&mut result, &secrets) {
+            secret::clean(outcome, secrets);
+        }
+        let explained = draft.purpose == Some(Purpose::Explain);
+        if result.is_err() && self.config.keep_failed && !explained && secrets.is_none() {
             folder.keep();
         }
         result
+    }
+
+    /// What finds the secrets of an attempt; `None` where it has none.
+    fn scrubber(&self, terms: &Terms) -> Result<Option<Arc<Scrubber>>, Fault> {
+        if let Some(missing) = terms.secrets.iter().find(|name| !self.config.secrets.has(name)) {
+            return Err(not_started(format!("the secret `{missing}` has no value here")));
+        }
+        let some = !terms.secrets.is_empty();
+        Ok(some.then(|| Arc::new(Scrubber::new(&self.config.secrets, &terms.secrets))))
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one attempt, used once")]
@@ -282,19 +315,25 @@ impl Shared {
         watch: Watch,
         abandon: &Abandon,
         draft: &mut Draft,
+        secrets: Option<&Arc<Scrubber>>,
     ) -> Result<(), Fault> {
         let run = folder.run();
         let laid = if self.held.protection.is_some() { Laid::Link } else { Laid::Copy };
         let linked = inputs::lay(&run, action, self.blobs.as_ref(), laid)?;
-        let temporary = folder.temporary();
-        let environment = Environment::new(&self.config.base, &action.env, attempt, &temporary);
-        let path = environment.path();
-        let program =
-            program::resolve(action, &run, &path, &self.shells, &self.config.avow).map_err(not_started)?;
         let mut limits = self.limits(terms);
         if limits.disk.is_some() {
             limits.given = folder.occupied().bytes;
         }
+        // After the measure of what was given: what a stage put aside earlier counts as its own.
+        self.give_checkpoint(&run, attempt, action, terms, draft)?;
+        let temporary = folder.temporary();
+        let mut environment = Environment::new(&self.config.base, &action.env, attempt, &temporary);
+        if let Some(checkpoint) = &draft.checkpoint {
+            environment.set(CHECKPOINT, checkpoint.inside());
+        }
+        let path = environment.path();
+        let program =
+            program::resolve(action, &run, &path, &self.shells, &self.config.avow).map_err(not_started)?;
         let clock = Instant::now();
         let known = folder.take_rules();
         let rules = self.rules(known, folder, action, &program, &path, &linked)?;
@@ -303,14 +342,19 @@ impl Shared {
         let observe = |purpose| self.observer.begin(grants(), purpose);
         let observation = draft.purpose.map(observe).transpose();
         let observation = observation.map_err(|error| machine("an attempt could not be observed", &error))?;
-        let family = self.spawn(folder, attempt, &program, &environment, &limits, observation.as_ref())?;
+        let streams = Streams::open(folder, secrets)?;
+        let watched_by = observation.as_ref();
+        let (family, logging) =
+            self.spawn(folder, attempt, &program, &environment, terms, &limits, watched_by, streams)?;
         let seen = abandon.follow(&family);
         if let Some(on_spawn) = watch.on_spawn {
             let start = proc::stat(family.pid()).map_or(0, |stat| stat.start);
             on_spawn(family.pid(), start);
         }
         let watched = seen.and_then(|()| until_end(&family, folder, &limits, &watch.cancel));
-        let (ended, others) = family.end().map_err(|source| lost(attempt, source))?;
+        let ended = family.end();
+        let logged = logging.finish();
+        let (ended, others) = ended.map_err(|source| lost(attempt, source))?;
         let wall = clock.elapsed();
         if let Some(observation) = observation {
             self.seen(observation, draft)?;
@@ -328,11 +372,15 @@ impl Shared {
         if kept {
             let [stdout, stderr] = &folder.logs();
             (draft.stdout, draft.stderr) = (self.log(stdout)?, self.log(stderr)?);
+            logged.map_err(|error| machine("what the stage printed could not be written", &error))?;
         }
         inputs::verify(&linked)?;
         self.judge(folder, end, ended.how, &limits)?;
         if !kept {
             return Ok(());
+        }
+        if let Some(secrets) = secrets {
+            secret::refuse_outputs(&run, &action.outputs, secrets)?;
         }
         draft.outputs = outputs::publish(&run, &action.outputs, self.blobs.as_ref())?;
         Ok(())
@@ -376,6 +424,30 @@ impl Shared {
         made.map(Some).map_err(|error| machine("a stage could not be confined", &error.into_io()))
     }
 
+    fn give_checkpoint(
+        &self,
+        run: &Path,
+        attempt: &AttemptId,
+        action: &Action,
+        terms: &Terms,
+        draft: &mut Draft,
+    ) -> Result<(), Fault> {
+        let Some(place) = &terms.checkpoint else { return Ok(()) };
+        if avow_model::tree::check_path(place).is_err() || run.join(place).symlink_metadata().is_ok() {
+            return Err(not_started(format!(
+                "the checkpoint folder `{place}/` cannot be made: something is there"
+            )));
+        }
+        // Carrying something out once more to explain it leaves what was kept alone.
+        let explains = draft.purpose == Some(Purpose::Explain);
+        let kept = self.config.checkpoints.as_deref().filter(|_| !explains);
+        let checkpoint = Checkpoint::give(kept, action.digest(), attempt, run, place)
+            .map_err(|error| machine("the checkpoint folder could not be given", &error))?;
+        draft.continues.clone_from(&checkpoint.before);
+        draft.checkpoint = Some(checkpoint);
+        Ok(())
+    }
+
     fn limits(&self, terms: &Terms) -> Limits {
         Limits {
             timeout: terms.timeout.map(Duration::from_millis),
@@ -386,30 +458,36 @@ impl Shared {
         }
     }
 
+    #[expect(clippy::too_many_arguments, reason = "the parts of one process, used once")]
     fn spawn(
         &self,
         folder: &Folder<'_>,
         attempt: &AttemptId,
         program: &Program,
         environment: &Environment,
+        terms: &Terms,
         limits: &Limits,
         observation: Option<&Observation>,
-    ) -> Result<Family, Fault> {
+        streams: Streams,
+    ) -> Result<(Family, Logging), Fault> {
         let arguments = program::strings(&program.arguments).map_err(not_started)?;
         let environment = environment
-            .strings()
+            .strings(
+                terms
+                    .secrets
+                    .iter()
+                    .filter_map(|name| Some((name.as_str(), self.config.secrets.reveal(name)?))),
+            )
             .ok_or_else(|| not_started("a variable of the environment holds a NUL byte".to_owned()))?;
         let file = c_path(&program.file).map_err(not_started)?;
         let run = c_path(&folder.run()).map_err(not_started)?;
-        let log = |path: &PathBuf| Folder::log(path).map_err(at("create", path));
-        let [stdout, stderr] = &folder.logs();
-        let (stdout, stderr) = (log(stdout)?, log(stderr)?);
+        let [stdout, stderr] = streams.ends();
         let start = Start {
             file: &file,
             arguments: &arguments,
             environment: &environment,
             folder: &run,
-            streams: [self.null.as_fd(), stdout.as_fd(), stderr.as_fd()],
+            streams: [self.null.as_fd(), stdout, stderr],
         };
         let begin = || {
             observation.map_or(Ok(()), Observation::enter)?;
@@ -432,7 +510,7 @@ impl Shared {
         if let Some(disk) = limits.disk {
             self.limit_files(&family, disk);
         }
-        Ok(family)
+        Ok((family, streams.close()))
     }
 
     /// One file alone cannot grow past the limit, however fast it is written.

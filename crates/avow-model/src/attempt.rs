@@ -55,11 +55,16 @@ pub struct Attempt {
     pub host: Host,
     /// Under which terms.
     pub terms: Terms,
-    /// The ledger's heads when it was started, sorted; empty without a registration.
+    /// The ledger's heads when it was started, sorted; empty without a registration. Of an attempt that went on
+    /// from a checkpoint: when the first of those that it continues was started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ledger_heads: Vec<RegistrationDigest>,
     /// Which attempt at its member within this run it was, from 1.
     pub number: u32,
+    /// The attempts of the same action whose checkpoint it went on from, oldest first; empty where it began
+    /// from nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub continues: Vec<AttemptId>,
 }
 
 /// How an attempt ended.

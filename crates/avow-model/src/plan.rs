@@ -270,6 +270,12 @@ pub struct Terms {
     /// How often a failure is tried again within one run.
     #[serde(default)]
     pub retries: u32,
+    /// A folder of the working folder that is kept from an attempt to the next one of the same action.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<String>,
+    /// Secrets that it gets as environment variables: names only, sorted. The values are the executor's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
 }
 
 /// What makes a value of the right shape no plan.

@@ -1,7 +1,7 @@
 //! Text with `${…}` references, as commands, environment values and parameters have it.
 //!
 //! A reference is a dotted name: `axes.width`, `axes.model.width` (an attribute), `axes.seed.init` (a role
-//! stream of a seed axis), `params.n`, `inputs.data`, `outputs.model`. `$${` is a literal `${`.
+//! stream of a seed axis), `params.n`, `inputs.data`, `outputs.model`; and `checkpoint`. `$${` is a literal `${`.
 
 use std::fmt;
 
@@ -9,12 +9,15 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::value::Value;
 
+/// The one reference of a single segment: the stage's checkpoint folder.
+pub const CHECKPOINT: &str = "checkpoint";
+
 /// One piece of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// Literal text.
     Text(String),
-    /// A dotted name, split at the dots; at least two segments.
+    /// A dotted name, split at the dots; at least two segments, or `checkpoint`.
     Reference(Vec<String>),
 }
 
@@ -111,7 +114,8 @@ fn reference(name: &str, offset: usize, length: usize) -> Result<Vec<String>, Te
     let plain = |segment: &String| {
         !segment.is_empty() && segment.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
     };
-    if path.len() < 2 || !path.iter().all(plain) {
+    let known = path.len() > 1 || path == [CHECKPOINT];
+    if !known || !path.iter().all(plain) {
         let reason = format!("`${{{name}}}` is not a name such as `${{axes.width}}` or `${{params.n}}`");
         return Err(TemplateError { offset, length, reason });
     }

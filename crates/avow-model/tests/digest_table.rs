@@ -287,10 +287,19 @@ fn where_and_when_it_runs_is_not_in() {
 
 #[test]
 fn terms_are_not_in() {
-    let terms = Terms { cpus: 8, memory: Some(1), disk: Some(1), gpus: 1, timeout: Some(1), retries: 1 };
+    let terms = Terms {
+        cpus: 8,
+        memory: Some(1),
+        disk: Some(1),
+        gpus: 1,
+        timeout: Some(1),
+        retries: 1,
+        checkpoint: Some("ckpt".to_owned()),
+        secrets: vec!["TOKEN".to_owned()],
+    };
     let words: BTreeSet<String> =
         serde_json::to_value(&terms).unwrap().as_object().unwrap().keys().cloned().collect();
-    assert_eq!(words.len(), 6);
+    assert_eq!(words.len(), 8);
     let plan = sample();
     for record in [
         serde_json::to_value(action(&plan, "train")).unwrap(),

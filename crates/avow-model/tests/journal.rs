@@ -59,6 +59,7 @@ fn finished(member: &str, attempt: &str, outcome: Outcome) -> Event {
         terms: Terms::default(),
         ledger_heads: vec![],
         number: 1,
+        continues: Vec::new(),
     };
     Event::Finished { member: member.to_owned(), attempt: Box::new(attempt) }
 }

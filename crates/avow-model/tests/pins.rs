@@ -89,6 +89,7 @@ fn attempt() -> Attempt {
         terms: Terms { cpus: 2, memory: Some(1 << 30), timeout: Some(1000), ..Terms::default() },
         ledger_heads: vec![RegistrationDigest::from_bytes([9; 32])],
         number: 1,
+        continues: Vec::new(),
     }
 }
 

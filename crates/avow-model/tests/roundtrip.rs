@@ -158,9 +158,12 @@ fn attempt() -> impl Strategy<Value = Attempt> {
             gpus: numbers.2[1],
             timeout: numbers.3[2],
             retries: numbers.2[2],
+            checkpoint: numbers.3[0].map(|n| format!("c{n}")),
+            secrets: Vec::new(),
         },
         ledger_heads: what.3.into_iter().map(RegistrationDigest::from_bytes).collect(),
         number: numbers.2[3],
+        continues: Vec::new(),
     })
 }
 

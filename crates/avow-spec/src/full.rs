@@ -247,6 +247,8 @@ fn terms(terms: &Terms, map: &mut Map) {
     map.put("resources", resources.done());
     map.maybe("timeout", terms.timeout.map(units::spell_duration));
     map.maybe("retries", (terms.retries > 0).then_some(terms.retries));
+    map.maybe("checkpoint", terms.checkpoint.as_ref().map(|folder| format!("{folder}/")));
+    map.list("secrets", texts(&terms.secrets));
 }
 
 fn family(claim: &Claim) -> Yaml {

@@ -13,6 +13,7 @@ mod family;
 mod files;
 mod holdout;
 mod inputs;
+mod kept;
 mod operation;
 mod outputs;
 mod reference;

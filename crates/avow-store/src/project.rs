@@ -144,6 +144,11 @@ impl Project {
         self.store().join("work")
     }
 
+    /// The folder of checkpoints: what attempts that did not succeed left for the next one of the same action.
+    pub fn checkpoints(&self) -> PathBuf {
+        self.store().join("checkpoints")
+    }
+
     /// The folder of half-written blobs.
     pub fn temporary(&self) -> PathBuf {
         self.work().join("tmp")

@@ -280,6 +280,7 @@ impl Builder<'_> {
             host: attempt.host.name.clone(),
             wall: attempt.usage.wall,
             under_registration,
+            continues: attempt.continues.iter().map(ToString::to_string).collect(),
         };
         let mut on = Vec::new();
         if let Some(action) = self.action(member)? {

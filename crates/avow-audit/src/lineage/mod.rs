@@ -99,6 +99,9 @@ pub enum Thing {
         wall: u64,
         /// Whether it was started under the registration.
         under_registration: Option<bool>,
+        /// The attempts whose checkpoint it went on from.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        continues: Vec<String>,
     },
     /// An action.
     Action {

@@ -299,6 +299,7 @@ impl Lab {
             terms: Terms::default(),
             ledger_heads: self.read_ledger().heads(),
             number: 1,
+            continues: Vec::new(),
         }
     }
 

@@ -1,7 +1,10 @@
 //! `avow explain`: why a member would run or be reused, with the exact difference to the nearest earlier
 //! attempt.
 
+use std::path::PathBuf;
+
 use avow_model::action::{Action, Change, changes};
+use avow_model::attempt::AttemptId;
 use avow_model::canonical::Record;
 use avow_model::digest::{ActionDigest, TreeDigest};
 use avow_model::expand::{self, Member};
@@ -9,7 +12,7 @@ use avow_model::plan::Plan;
 use avow_model::tree::{Entry, Tree};
 use avow_planner::{Planner, Reason, Target};
 use avow_store::blob::read_record;
-use avow_store::{RecordStore, Recorded};
+use avow_store::{Project, RecordStore, Recorded};
 use serde_json::json;
 
 use crate::args;
@@ -32,6 +35,10 @@ struct Explained {
     reason: String,
     earlier: Option<Recorded>,
     changes: Vec<Change>,
+    /// The folder that an earlier attempt left for the next one, and the attempts that worked on it.
+    waiting: Option<(PathBuf, Vec<AttemptId>)>,
+    /// The attempts whose checkpoint the last attempt went on from.
+    continues: Vec<AttemptId>,
 }
 
 /// Explains a stage or member.
@@ -51,7 +58,7 @@ pub fn explain(args: &args::Explain, output: &Output) -> Result<Exit, Failure> {
     let shown = if args.json { members.len() } else { members.len().min(LISTED) };
     let mut explained = Vec::new();
     for (member, reason) in &members[..shown] {
-        explained.push(one(&planned, &reading, &planner, *member, reason)?);
+        explained.push(one(&spec.project, &planned, &reading, &planner, *member, reason)?);
     }
     if args.json {
         let rows: Vec<_> = explained.iter().map(as_json).collect();
@@ -73,6 +80,7 @@ fn unknown(plan: &Plan, name: &str) -> Failure {
 }
 
 fn one(
+    project: &Project,
     planned: &Planned,
     reading: &Reading,
     planner: &Planner,
@@ -82,12 +90,34 @@ fn one(
     let plan = &planned.plan;
     let label = expand::label(plan, member);
     let now = planner.action(member);
-    let earlier = nearest(reading, &plan.experiment, &label, now.map(Record::digest))?;
+    let digest = now.map(Record::digest);
+    let earlier = nearest(reading, &plan.experiment, &label, digest)?;
     let changes = match (&earlier, now) {
         (Some(recorded), Some(now)) => differences(planned, reading, recorded.attempt.action, now)?,
         _ => Vec::new(),
     };
-    Ok(Explained { label, reason: words::reason::reason(plan, reason), earlier, changes })
+    let standing = match reason {
+        Reason::Reused { attempt } => reading.index.attempt(*attempt).map_err(failure::store)?,
+        _ => None,
+    };
+    let (waiting, continues) = match (standing, digest) {
+        (Some(standing), _) => (None, standing.attempt.continues),
+        (None, Some(digest)) => checkpoints(project, reading, digest)?,
+        (None, None) => (None, Vec::new()),
+    };
+    Ok(Explained { label, reason: words::reason::reason(plan, reason), earlier, changes, waiting, continues })
+}
+
+type Checkpoints = (Option<(PathBuf, Vec<AttemptId>)>, Vec<AttemptId>);
+
+/// What waits for the next attempt at an action, and what the last one went on from.
+fn checkpoints(project: &Project, reading: &Reading, action: ActionDigest) -> Result<Checkpoints, Failure> {
+    let waiting = avow_exec::waiting_checkpoint(&project.checkpoints(), action)
+        .map_err(|error| Failure::new(Exit::Machine, "a checkpoint cannot be read").because(error))?;
+    let last = reading.index.trace(action).map_err(failure::store)?.pop();
+    let last =
+        last.map(|digest| reading.index.attempt(digest).map_err(failure::store)).transpose()?.flatten();
+    Ok((waiting, last.map(|recorded| recorded.attempt.continues).unwrap_or_default()))
 }
 
 /// The latest attempt at the same member with another action, else the latest at its stage.
@@ -180,6 +210,13 @@ fn sentence(change: &Change) -> String {
 
 fn print(item: &Explained, output: &Output) -> Result<(), Failure> {
     output.data(format!("{} {}", item.label, item.reason))?;
+    if !item.continues.is_empty() {
+        output.data(format!("  its attempt ran{}", words::continued(&item.continues)))?;
+    }
+    if let Some((folder, attempts)) = &item.waiting {
+        output.data(format!("  the next attempt runs{}", words::continued(attempts)))?;
+        output.data(format!("  remove `{}` to begin from nothing", folder.display()))?;
+    }
     if !item.changes.is_empty()
         && let Some(earlier) = &item.earlier
     {
@@ -204,7 +241,8 @@ fn as_json(item: &Explained) -> serde_json::Value {
         .map(|c| json!({"part": c.part, "name": c.name, "old": c.old, "new": c.new}))
         .collect();
     json!({
-        "member": item.label, "reason": item.reason, "changes": changes,
+        "member": item.label, "reason": item.reason, "changes": changes, "continues": item.continues,
+        "checkpoint": item.waiting.as_ref().map(|(folder, attempts)| json!({"folder": folder, "attempts": attempts})),
         "compared_with": item.earlier.as_ref().map(|r| json!({"attempt": r.digest(), "member": r.member, "run": r.attempt.run})),
     })
 }

@@ -6,26 +6,27 @@ use std::sync::Arc;
 
 use avow_engine::{Notice, Options, Report, Session, current_registration, ledger_of, run as carry_out};
 use avow_exec::fetch::Fetcher;
-use avow_exec::{Cancel, Config, Level, LocalExecutor};
+use avow_exec::{Cancel, Config, Level, LocalExecutor, Secrets};
 use avow_model::attempt::Blame;
 use avow_model::canonical::Record;
 use avow_model::journal::Closing;
 use avow_model::plan::{Plan, Source, Terms};
-use avow_planner::Settings;
+use avow_planner::{Reason, Settings};
 use avow_store::index::Opening;
 use avow_store::{BlobStore, Project, RecordStore};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args;
-use crate::commands::plan::{show, targets};
+use crate::commands::plan::{forecast, show, targets};
 use crate::commands::verdict;
-use crate::context::{Planned, Spec};
+use crate::context::{Planned, Reading, Spec};
 use crate::exit::Exit;
 use crate::failure;
 use crate::logging;
 use crate::output::{Failure, Output};
 use crate::progress::Progress;
+use crate::secrets::{self, Vault};
 use crate::words;
 use crate::world::{Depth, ProjectWorld};
 
@@ -39,7 +40,8 @@ pub fn run(args: &args::Run, verbose: u8, output: &Output) -> Result<Exit, Failu
         return Ok(Exit::Done);
     }
     // Problems are found before waiting for anybody, and before anything is stored.
-    spec.plan_with(&ProjectWorld::new(&spec, Depth::Look), output, true)?;
+    let looked = spec.plan_with(&ProjectWorld::new(&spec, Depth::Look), output, true)?;
+    let vault = Vault::open(&spec.project, &looked, args.secrets_file.as_deref())?;
     logging::start(verbose, Some(&spec.project));
     let control = Control::new()?;
     let session = session(&spec.project, output, Some(&control.cancel))?;
@@ -49,7 +51,8 @@ pub fn run(args: &args::Run, verbose: u8, output: &Output) -> Result<Exit, Failu
         spec.plan_with(&ProjectWorld::new(&spec, Depth::Store { blobs, stamps }), output, false)?
     };
     tell_registration(&planned.plan, &session, output)?;
-    let report = execute(args, &spec, &planned, &session, &control, output)?;
+    needed(&spec, &planned, &args.only, &vault)?;
+    let report = execute(args, &spec, &planned, &session, &control, vault.secrets, output)?;
     let exit = tell(&report, output);
     drop(session);
     if report.closing == Closing::Interrupted {
@@ -135,12 +138,32 @@ fn tell_registration(plan: &Plan, session: &Session, output: &Output) -> Result<
     Ok(())
 }
 
+/// A secret without a value ends a run before anything is executed, unless what names it is all reused.
+fn needed(spec: &Spec, planned: &Planned, only: &[String], vault: &Vault) -> Result<(), Failure> {
+    if vault.missing.is_empty() {
+        return Ok(());
+    }
+    let reading = Reading::open(&spec.project, &planned.plan.experiment)?;
+    let forecast = forecast(planned, &reading, targets(planned, only)?)?;
+    let mut runs = forecast.reasons().filter(|(_, reason)| !matches!(reason, Reason::Reused { .. }));
+    let lacks = runs.find_map(|(member, _)| {
+        let stage = &planned.plan.stages[member.stage as usize].name;
+        let secrets = &planned.terms.get(stage)?.secrets;
+        Some((stage, vault.missing.iter().find(|(name, _)| secrets.contains(name))?))
+    });
+    match lacks {
+        Some((stage, (name, _))) => Err(secrets::lacking(name, stage)),
+        None => Ok(()),
+    }
+}
+
 fn execute(
     args: &args::Run,
     spec: &Spec,
     planned: &Planned,
     session: &Session,
     control: &Control,
+    secrets: Secrets,
     output: &Output,
 ) -> Result<Report, Failure> {
     let slots = args.jobs.unwrap_or_else(cores).max(1);
@@ -160,6 +183,8 @@ fn execute(
     let confine = avow_toml.confine;
     config.confinement = confine.level(args.confine)?;
     config.bounds = confine.bounds(&session.project);
+    config.checkpoints = Some(session.project.checkpoints());
+    config.secrets = secrets;
     let machine = |error| failure::engine(avow_engine::EngineError::Exec(error));
     let executor = Arc::new(LocalExecutor::new(config, session.blobs.clone()).map_err(machine)?);
     if let Some(reason) = executor.fallback() {

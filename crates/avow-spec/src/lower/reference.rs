@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use avow_model::axis::Points;
 use avow_model::expression::Expression;
-use avow_model::template::Template;
+use avow_model::template::{CHECKPOINT, Piece, Template};
 
 use super::axes::{Axes, REPEAT, no_axis};
 use super::{Cx, limits};
@@ -25,6 +25,8 @@ pub(super) enum Owner<'a> {
         outputs: &'a [String],
         /// Whether it is repeated, so that it has the axis `repeat`.
         repeats: bool,
+        /// Its checkpoint folder.
+        checkpoint: Option<&'a str>,
     },
     /// A bound: parameters only.
     Constant,
@@ -71,7 +73,7 @@ pub(super) fn template(
             for (range, path) in references(text) {
                 name(cx, axes, &path, &|| cx.place(node, range.start, range.len()), owner, used);
             }
-            Some(template)
+            Some(placed(template, owner))
         }
         Err(error) => {
             let found = references(text);
@@ -92,6 +94,25 @@ pub(super) fn template(
             None
         }
     }
+}
+
+/// The template with the checkpoint folder at its place: the plan knows nothing of checkpoints.
+fn placed(mut template: Template, owner: Owner<'_>) -> Template {
+    let Owner::Stage { checkpoint: Some(folder), .. } = owner else { return template };
+    for piece in &mut template.pieces {
+        if matches!(piece, Piece::Reference(path) if path == &[CHECKPOINT]) {
+            *piece = Piece::Text(folder.to_owned());
+        }
+    }
+    // Neighbouring texts are one, as they are when the completed spec is read.
+    template.pieces.dedup_by(|next, piece| match (piece, next) {
+        (Piece::Text(text), Piece::Text(more)) => {
+            text.push_str(more);
+            true
+        }
+        _ => false,
+    });
+    template
 }
 
 fn malformed(cx: &Cx<'_>, axes: &Axes, text: &str, path: &[String], place: Range<usize>) -> Diagnostic {
@@ -164,6 +185,12 @@ fn name(
         (["inputs", name], Owner::Stage { inputs, .. }) => port("input", name, inputs, cx, place),
         (["outputs", name], Owner::Stage { outputs, .. }) => port("output", name, outputs, cx, place),
         (["keys", _], Owner::Curve) => {}
+        ([CHECKPOINT], Owner::Stage { checkpoint: Some(_), .. }) => {}
+        ([CHECKPOINT], Owner::Stage { .. }) => {
+            let message = "this stage has no checkpoint folder";
+            let hint = "declare one: `checkpoint: ckpt/`";
+            cx.push(Diagnostic::error("unknown-name", place(), message).hint(hint));
+        }
         _ => unknown(cx, axes, &words, place, owner),
     }
 }

@@ -13,7 +13,7 @@ use super::axes::Axes;
 use super::inputs::{self, Given, Producers};
 use super::outputs::{self, Outputs};
 use super::reference::{self, Owner};
-use super::{Cx, limits, operation};
+use super::{Cx, kept, limits, operation};
 use crate::command;
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use crate::keys::Names;
@@ -133,7 +133,14 @@ fn draft<'a>(
     let mut output_names: Vec<String> = outputs.made.keys().cloned().collect();
     output_names
         .extend(node.get("outputs").map(|n| n.entries()).unwrap_or_default().iter().map(|e| e.key.clone()));
-    let owner = Owner::Stage { inputs: &input_names, outputs: &output_names, repeats: repeat.is_some() };
+    let checkpoint = kept::checkpoint(cx, node, &outputs, &inputs);
+    let owner = Owner::Stage {
+        inputs: &input_names,
+        outputs: &output_names,
+        repeats: repeat.is_some(),
+        // One that is declared wrongly is complained of once.
+        checkpoint: checkpoint.as_deref().or(node.entry("checkpoint").map(|_| "")),
+    };
     let program = program(cx, axes, entry, op, owner, &mut uses);
     if let Some(op) = op {
         operation::ports(cx, entry, op);
@@ -159,7 +166,7 @@ fn draft<'a>(
         repeat,
         reuse: reuse(node),
         determinism: determinism(cx, node, kind),
-        terms: terms(node),
+        terms: Terms { checkpoint, secrets: kept::secrets(cx, entry, kind), ..terms(node) },
         scope: BTreeSet::new(),
         code: Vec::new(),
         code_tree: None,
@@ -204,7 +211,7 @@ fn program(
         cx.push(diagnostic.label(run.span.clone(), "a stage starts one thing"));
         return None;
     }
-    for key in ["code", "environment", "env"] {
+    for key in ["code", "environment", "env", "checkpoint", "secrets"] {
         if let Some(found) = node.entry(key).filter(|_| named.is_some()) {
             let message = format!("`{key}` says nothing to a built-in operation");
             cx.push(Diagnostic::error("key", found.at.clone(), message).hint("leave it out"));
@@ -318,6 +325,7 @@ fn terms(node: &Node) -> Terms {
         gpus: resource("gpus").and_then(|n| count(n)).unwrap_or(0),
         timeout: node.get("timeout").and_then(|n| units::duration(&n.scalar()?.text)),
         retries: node.get("retries").and_then(|n| count(n)).unwrap_or(0),
+        ..Terms::default()
     }
 }
 

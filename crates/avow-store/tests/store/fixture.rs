@@ -84,6 +84,7 @@ pub fn attempt(action: ActionDigest, run: &str, id: &str) -> Attempt {
         terms: Terms::default(),
         ledger_heads: Vec::new(),
         number: 1,
+        continues: Vec::new(),
     }
 }
 
