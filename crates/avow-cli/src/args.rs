@@ -38,6 +38,8 @@ pub enum Command {
     Register(Register),
     /// Carry the experiment out and judge its claims.
     Run(Run),
+    /// Carry out attempts of runs elsewhere, over HTTP.
+    Worker(Worker),
     /// Show where the latest run stands.
     Status(Status),
     /// Print what a stage wrote to its standard output and error.
@@ -139,6 +141,12 @@ pub struct Run {
     /// Only this stage or member (`train`, `train[seed=3]`) and what it needs.
     #[arg(long, value_name = "STAGE")]
     pub only: Vec<String>,
+    /// Where to run: `local`, `worker:URL`, or `worker:NAME` of avow.toml; may be given several times.
+    #[arg(long, value_name = "PLACE")]
+    pub on: Vec<String>,
+    /// The file with the token of the workers.
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
     /// Show what would run and stop.
     #[arg(short = 'n', long)]
     pub dry_run: bool,
@@ -158,6 +166,42 @@ pub struct Run {
     /// Print the verdicts as JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// `avow worker`
+#[derive(Debug, Args)]
+pub struct Worker {
+    /// The address to listen on.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7468")]
+    pub listen: std::net::SocketAddr,
+    /// The file with the token that every request must carry; made with a new one if absent.
+    #[arg(long, value_name = "FILE")]
+    pub token_file: PathBuf,
+    /// Listen on an address that other machines can reach, although the traffic is plain HTTP.
+    #[arg(long)]
+    pub plain_network: bool,
+    /// CPU slots; all cores where nothing is said.
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub jobs: Option<u32>,
+    /// Memory that declared requests share, e.g. `16GiB`; all there is where nothing is said.
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<String>,
+    /// How stages are confined; the best that this machine gives where nothing is said.
+    #[arg(long, value_name = "LEVEL", value_parser = clap::builder::PossibleValuesParser::new(
+        ["none", "declared", "deny", "observe"]).try_map(|word| word.parse::<avow_exec::Confinement>()))]
+    pub confine: Option<avow_exec::Confinement>,
+    /// What every stage may read although it does not declare it.
+    #[arg(long, value_name = "PATH")]
+    pub allow: Vec<PathBuf>,
+    /// The worker's own folder; `avow/worker` in the user's cache folder where nothing is said.
+    #[arg(long, value_name = "FOLDER")]
+    pub folder: Option<PathBuf>,
+    /// The most bytes of blobs that are kept for later.
+    #[arg(long, value_name = "SIZE", default_value = "20GiB")]
+    pub cache: String,
+    /// After this time without a word from a run its stages are ended.
+    #[arg(long, value_name = "DURATION", default_value = "30s")]
+    pub lease: String,
 }
 
 /// `avow status`

@@ -16,3 +16,4 @@ pub mod status;
 pub mod store;
 pub mod table;
 pub mod verdict;
+pub mod worker;

@@ -72,6 +72,16 @@ pub fn engine(error: EngineError) -> Failure {
                 "`avow doctor` says what this machine gives; without `--confine` and `level` the best of it is used",
             )
         }
+        EngineError::Exec(error @ (ExecError::Worker { .. } | ExecError::NoWorker { .. })) => {
+            Failure::new(Exit::Machine, "a worker failed").because(error).hint(
+                "start it again, or leave it out of `--on`, and give the same command again; what is finished is reused",
+            )
+        }
+        EngineError::Exec(error @ ExecError::Unplaceable(_)) => {
+            Failure::new(Exit::Machine, "a stage cannot run anywhere").because(error).hint(
+                "install the same programs and the same avow on the worker, or run that stage here with `--on local`",
+            )
+        }
         EngineError::Exec(_) | EngineError::Random(_) => {
             Failure::new(Exit::Machine, "the machine failed").because(error).hint("`avow doctor` says more")
         }

@@ -11,6 +11,7 @@ mod exit;
 mod failure;
 mod logging;
 mod output;
+mod places;
 mod progress;
 mod results;
 mod secrets;
@@ -70,6 +71,7 @@ fn dispatch(command: &Command, verbose: u8, output: &Output) -> Result<Exit, Fai
         Command::Plan(args) => commands::plan::plan(args, output),
         Command::Register(args) => commands::register::register(args, output),
         Command::Run(args) => commands::run::run(args, verbose, output),
+        Command::Worker(args) => commands::worker::worker(args, output),
         Command::Status(args) => commands::status::status(args, output),
         Command::Log(args) => commands::log::log(args, output),
         Command::Explain(args) => commands::explain::explain(args, output),

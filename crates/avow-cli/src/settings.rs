@@ -1,5 +1,6 @@
 //! What `avow.toml` says: how this project is run, nothing about what is run.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,10 @@ pub struct Settings {
     pub confine: Confine,
     /// Where secrets come from.
     pub secrets: Secrets,
+    /// Where a run carries its stages out, as with `--on`.
+    pub on: Vec<String>,
+    /// Workers by name.
+    pub workers: BTreeMap<String, Worker>,
 }
 
 /// `[secrets]`.
@@ -28,6 +33,16 @@ pub struct Settings {
 pub struct Secrets {
     /// A file outside the project, `NAME = "value"` a line; `~/` is the home folder.
     pub file: Option<PathBuf>,
+}
+
+/// `[workers.NAME]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Worker {
+    /// Its address.
+    pub url: String,
+    /// The file with its token; from the project's root, or from the home (`~/…`).
+    pub token_file: Option<PathBuf>,
 }
 
 /// `[confine]`.
@@ -56,7 +71,10 @@ impl Settings {
         toml::from_str(&text).map_err(|error| {
             Failure::new(Exit::Usage, format!("`{}` does not parse", path.display()))
                 .because(error)
-                .hint("it may hold `results = \"DIR\"` and the tables `[confine]` (docs/confinement.md) and `[secrets]` (docs/stages.md)")
+                .hint(
+                    "it may hold `results = \"DIR\"`, `on = [\"PLACE\"]` (docs/worker.md), and the tables `[confine]` \
+                     (docs/confinement.md), `[secrets]` (docs/stages.md) and `[workers.NAME]`",
+                )
         })
     }
 }

@@ -103,25 +103,32 @@ impl<'a> ProjectWorld<'a> {
         }
     }
 
-    /// The identity of a program: the bytes of the file that is started. A Python found through a launcher
-    /// script (a version manager's shim) is asked which interpreter it stands for.
     fn identify(&self, word: &str) -> Option<BlobDigest> {
-        let path = on_path(word)?;
         let (blobs, stamps) = match self.depth {
-            Depth::Look => return Some(BlobDigest::from_bytes([0; 32])),
+            Depth::Look => return on_path(word).map(|_| BlobDigest::from_bytes([0; 32])),
             Depth::Hash { blobs, stamps } | Depth::Store { blobs, stamps } => (blobs, stamps),
         };
-        let real =
-            if is_python(word) && is_script(&path) { interpreter(&path).unwrap_or(path) } else { path };
-        match Ingest::new(blobs, stamps).hash_file(&real) {
-            Ok(file) => Some(file.digest),
-            Err(error) => {
-                let error = self.told(error);
-                tracing::warn!(program = %real.display(), error, "a program cannot be read");
-                None
-            }
-        }
+        identify(word, blobs, stamps).unwrap_or_else(|error| {
+            let error = self.told(error);
+            tracing::warn!(program = word, error, "a program cannot be read");
+            None
+        })
     }
+}
+
+/// The identity of a program: the bytes of the file that is started. A Python found through a launcher
+/// script (a version manager's shim) is asked which interpreter it stands for.
+///
+/// # Errors
+/// Where the file cannot be read.
+pub fn identify(
+    word: &str,
+    blobs: &dyn BlobStore,
+    stamps: &dyn StampCache,
+) -> Result<Option<BlobDigest>, IngestError> {
+    let Some(path) = on_path(word) else { return Ok(None) };
+    let real = if is_python(word) && is_script(&path) { interpreter(&path).unwrap_or(path) } else { path };
+    Ingest::new(blobs, stamps).hash_file(&real).map(|file| Some(file.digest))
 }
 
 impl World for ProjectWorld<'_> {

@@ -17,8 +17,8 @@ pub struct Lookup<'a> {
     pub records: &'a dyn RecordStore,
     /// The blobs.
     pub blobs: &'a dyn BlobStore,
-    /// This host's name, for `reuse: same-host`.
-    pub host: &'a str,
+    /// The names of the hosts on which attempts are made, for `reuse: same-host`.
+    pub hosts: &'a [String],
     /// Runs whose volatile attempts still count: this one, and the unfinished one it goes on with.
     pub runs: &'a [String],
     /// Whether an attempt was made under the registration in force; such an attempt is preferred.
@@ -66,7 +66,7 @@ impl Lookup<'_> {
     fn obstacle(&self, stage: &Stage, attempt: &Attempt) -> Result<Option<Miss>, StoreError> {
         match stage.reuse {
             Reuse::Never if !self.runs.contains(&attempt.run) => return Ok(Some(Miss::Volatile)),
-            Reuse::SameHost if attempt.host.name != self.host => {
+            Reuse::SameHost if !self.hosts.contains(&attempt.host.name) => {
                 return Ok(Some(Miss::OtherHost { host: attempt.host.name.clone() }));
             }
             _ => {}

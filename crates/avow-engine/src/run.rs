@@ -38,8 +38,8 @@ pub struct Options {
     pub spec: String,
     /// This program's version, for people.
     pub tool: String,
-    /// This host's name.
-    pub host: String,
+    /// The names of the hosts on which attempts are made.
+    pub hosts: Vec<String>,
 }
 
 /// Carries a plan out. Everything that happens is journalled before it is believed; `notify` hears about it.
@@ -229,7 +229,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         let lookup = Lookup {
             records: &*self.session.index,
             blobs: &*self.session.blobs,
-            host: &self.options.host,
+            hosts: &self.options.hosts,
             runs: &self.runs,
             registered: &registered,
         };

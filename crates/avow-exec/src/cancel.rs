@@ -65,6 +65,13 @@ impl Cancel {
         *level.expect("the sender lives as long as this token")
     }
 
+    /// Resolves as soon as this level was reached.
+    pub async fn reached(&self, wanted: Level) {
+        let mut receiver = self.0.level.subscribe();
+        // The sender lives as long as this token.
+        let _ = receiver.wait_for(|level| *level >= wanted).await;
+    }
+
     /// Readable from the moment `level` was reached.
     pub(crate) fn descriptor(&self, level: Level) -> BorrowedFd<'_> {
         if level == Level::Kill { self.0.kill.as_fd() } else { self.0.stop.as_fd() }

@@ -12,6 +12,7 @@ use avow_model::plan::Terms;
 use avow_model::tree::{Entry, Tree};
 use avow_store::{BlobStore, StoreError};
 
+use crate::cancel::Level;
 use crate::fault::ExecError;
 use crate::{Execution, Executor, Watch};
 
@@ -128,6 +129,9 @@ impl Executor for FakeExecutor {
         watch: Watch,
     ) -> Result<Execution, ExecError> {
         let inner = &self.0;
+        if watch.cancel.level() != Level::Run {
+            return Ok(execution(Outcome::Cancelled, BTreeMap::new(), 0));
+        }
         let call = inner.record(attempt, action, terms);
         let now = inner.running.fetch_add(1, Ordering::SeqCst) + 1;
         let _running = Running(&inner.running);
@@ -144,19 +148,13 @@ impl Executor for FakeExecutor {
                 (Outcome::Cancelled, BTreeMap::new())
             }
         };
-        let host = Host { name: "fake".to_owned(), confinement: "none".to_owned(), ..Host::default() };
-        let (usage, at) = (Usage::default(), i64::try_from(call.number).unwrap_or(i64::MAX));
-        Ok(Execution {
-            outcome,
-            outputs,
-            stdout: None,
-            stderr: None,
-            reads: None,
-            usage,
-            host,
-            started: at,
-            finished: at,
-            continues: Vec::new(),
-        })
+        Ok(execution(outcome, outputs, call.number))
     }
+}
+
+fn execution(outcome: Outcome, outputs: BTreeMap<String, Produced>, number: usize) -> Execution {
+    let host = Host { name: "fake".to_owned(), confinement: "none".to_owned(), ..Host::default() };
+    let (usage, at) = (Usage::default(), i64::try_from(number).unwrap_or(i64::MAX));
+    let ended = Execution::ended(outcome, host);
+    Execution { outputs, usage, started: at, finished: at, ..ended }
 }

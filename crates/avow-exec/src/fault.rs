@@ -58,6 +58,21 @@ pub enum ExecError {
         /// What the system said.
         source: io::Error,
     },
+    /// A worker refuses, and would refuse again.
+    #[error("{reason}")]
+    Worker {
+        /// Which, and why.
+        reason: String,
+    },
+    /// No worker answers.
+    #[error("no worker answers: {reasons}")]
+    NoWorker {
+        /// What became of each.
+        reasons: String,
+    },
+    /// No place of the pool can carry an action out.
+    #[error("no place can carry an action out: {0}")]
+    Unplaceable(crate::pool::Unplaceable),
     /// The thread of an attempt ended without a result.
     #[error("the thread of an attempt ended without a result")]
     Thread(#[source] tokio::task::JoinError),

@@ -33,6 +33,11 @@ const RUN: &str = "run";
 const TEMPORARY: &str = "tmp";
 const LOGS: [&str; 2] = ["stdout", "stderr"];
 
+/// Standard output and standard error of an attempt while it runs, below the folder of attempts.
+pub(crate) fn logs(work: &Path, attempt: &AttemptId) -> [PathBuf; 2] {
+    LOGS.map(|name| work.join(&attempt.0).join(name))
+}
+
 /// Makes the folders of attempts, or uses an empty one again.
 #[derive(Debug)]
 pub(crate) struct Folders {

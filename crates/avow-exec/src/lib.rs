@@ -32,6 +32,7 @@ mod local;
 mod notify;
 mod observe;
 mod outputs;
+mod pool;
 mod proc;
 mod program;
 mod scrub;
@@ -40,6 +41,7 @@ mod streams;
 mod supervise;
 mod survivors;
 mod sys;
+pub mod worker;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -58,6 +60,7 @@ pub use fault::ExecError;
 pub use folder::{KEPT, clear_leftovers};
 pub use host::{Probe, describe_host, probe, total_memory};
 pub use local::{Config, LocalExecutor};
+pub use pool::{AnyExecutor, Pool, Site, Unplaceable};
 pub use program::Shells;
 pub use secret::{SHORTEST_SECRET, SecretError, Secrets};
 pub use survivors::{Recorded, end_survivors};
@@ -132,4 +135,23 @@ pub struct Execution {
     pub finished: Timestamp,
     /// The attempts whose checkpoint it went on from, oldest first.
     pub continues: Vec<AttemptId>,
+}
+
+impl Execution {
+    /// An end with nothing written and nothing used, now.
+    pub(crate) fn ended(outcome: Outcome, host: Host) -> Execution {
+        let at = local::now();
+        Execution {
+            outcome,
+            outputs: BTreeMap::new(),
+            stdout: None,
+            stderr: None,
+            reads: None,
+            usage: Usage::default(),
+            host,
+            started: at,
+            finished: at,
+            continues: Vec::new(),
+        }
+    }
 }

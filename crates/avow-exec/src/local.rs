@@ -593,7 +593,7 @@ fn patiently(once: impl Fn() -> io::Result<i32>) -> io::Result<i32> {
     }
 }
 
-fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| Timestamp::try_from(since.as_millis()).unwrap_or(Timestamp::MAX))
 }

@@ -146,12 +146,12 @@ pub fn forecast(planned: &Planned, reading: &Reading, only: Vec<Target>) -> Resu
     let mut planner = Planner::new(Arc::clone(&planned.plan), settings).map_err(graph)?;
     let registration = current_registration(&reading.ledger);
     let registered = |attempt: &Attempt| registration.as_ref().is_some_and(|r| r.covers(attempt));
-    let host = avow_exec::describe_host().name;
+    let hosts = [avow_exec::describe_host().name];
     let runs = Vec::new();
     let lookup = Lookup {
         records: &reading.index,
         blobs: &reading.blobs,
-        host: &host,
+        hosts: &hosts,
         runs: &runs,
         registered: &registered,
     };

@@ -25,6 +25,7 @@ use crate::exit::Exit;
 use crate::failure;
 use crate::logging;
 use crate::output::{Failure, Output};
+use crate::places;
 use crate::progress::Progress;
 use crate::secrets::{self, Vault};
 use crate::words;
@@ -167,7 +168,7 @@ fn execute(
     output: &Output,
 ) -> Result<Report, Failure> {
     let slots = args.jobs.unwrap_or_else(cores).max(1);
-    let settings = Settings {
+    let mut settings = Settings {
         cpus: slots,
         memory: avow_exec::total_memory(),
         keep_going: args.keep_going,
@@ -186,18 +187,24 @@ fn execute(
     config.checkpoints = Some(session.project.checkpoints());
     config.secrets = secrets;
     let machine = |error| failure::engine(avow_engine::EngineError::Exec(error));
-    let executor = Arc::new(LocalExecutor::new(config, session.blobs.clone()).map_err(machine)?);
+    let executor = LocalExecutor::new(config, session.blobs.clone()).map_err(machine)?;
     if let Some(reason) = executor.fallback() {
         output.say(format!(
             "note: {reason}, so stages can read what they do not declare; their attempts record `{}`",
             executor.host().confinement
         ));
     }
+    let executor = places::gather(args, planned, session, executor, &control.runtime, output)?;
+    let slots = executor.slots().map_or(slots, |(cpus, memory)| {
+        (settings.cpus, settings.memory) = (cpus, memory);
+        cpus
+    });
+    let executor = Arc::new(executor);
     let options = Options {
         settings,
         spec: spec.path.clone(),
         tool: env!("CARGO_PKG_VERSION").to_owned(),
-        host: executor.host().name.clone(),
+        hosts: executor.hosts(),
     };
     let mut progress =
         Progress::new(*output, slots, &terms_of(planned), |stage| earlier(session, planned, stage));
@@ -205,9 +212,10 @@ fn execute(
     let result = control.runtime.block_on(async {
         fetch(&planned.plan, session).await?;
         let mut notify = |notice: Notice| progress.notice(notice);
-        carry_out(session, Arc::clone(&planned.plan), options, executor, cancel, &mut notify)
-            .await
-            .map_err(failure::engine)
+        let plan = Arc::clone(&planned.plan);
+        let report = carry_out(session, plan, options, Arc::clone(&executor), cancel, &mut notify).await;
+        executor.close().await;
+        report.map_err(failure::engine)
     });
     progress.clear();
     result
@@ -229,7 +237,8 @@ fn earlier(session: &Session, planned: &Planned, stage: &str) -> Option<f64> {
     (!seconds.is_empty()).then(|| seconds.iter().sum::<f64>() / seconds.len() as f64)
 }
 
-fn cores() -> u32 {
+/// CPU slots where nothing is said.
+pub fn cores() -> u32 {
     std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1))
 }
 
@@ -259,7 +268,7 @@ async fn fetch(plan: &Plan, session: &Session) -> Result<(), Failure> {
 }
 
 /// The first signal stops in good order, the second kills.
-fn listen(cancel: &Cancel) -> Result<(), Failure> {
+pub fn listen(cancel: &Cancel) -> Result<(), Failure> {
     for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
         let mut stream = signal(kind)
             .map_err(|error| Failure::new(Exit::Machine, "signals cannot be received").because(error))?;

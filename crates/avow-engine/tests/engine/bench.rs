@@ -74,7 +74,7 @@ impl Bench {
             settings: self.settings.clone(),
             spec: "spec.yaml".to_owned(),
             tool: "test".to_owned(),
-            host: self.host.to_owned(),
+            hosts: vec![self.host.to_owned()],
         }
     }
 

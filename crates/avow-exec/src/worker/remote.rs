@@ -1,0 +1,339 @@
+//! One worker, seen from a run.
+//!
+//! A [`Remote`] keeps a session with its worker: it says every so often that it lives, hears from that whether
+//! the worker does, and knows which blobs the worker has. An attempt is one request; when its connection breaks the
+//! same request is made again and joins the attempt. It is [`Outcome::Lost`] once the worker was started again, or
+//! was silent for the time of its lease: by then it has ended the attempt itself.
+
+mod attempt;
+mod http;
+mod logs;
+mod receive;
+mod send;
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use avow_model::action::Action;
+use avow_model::attempt::{AttemptId, Outcome};
+use avow_model::digest::{Artifact, BlobDigest};
+use avow_model::plan::Terms;
+use avow_store::{BlobStore, Project};
+use tokio::sync::{OnceCell, watch};
+
+use super::protocol::{Beat, Description, Difference, PROTOCOL, Stop, decode, differences, encode};
+use super::token::Token;
+use crate::cancel::{Cancel, Level};
+use crate::{ExecError, Execution};
+use http::{CallError, Http};
+
+/// Where a worker is, and what it wants to see.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Its address: `http://HOST:PORT`, or `https://…` of a proxy before it.
+    pub url: String,
+    /// The token.
+    pub token: Token,
+}
+
+/// Whether a worker answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// It does.
+    Up,
+    /// It does not, for this reason.
+    Down(String),
+}
+
+/// Why an attempt was not made on a worker. Nothing was started.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteError {
+    /// It does not answer.
+    #[error("the worker `{url}` does not answer: {reason}")]
+    Unreachable {
+        /// The worker.
+        url: String,
+        /// What happened.
+        reason: String,
+    },
+    /// It has other operations or programs than the action demands.
+    #[error("the worker `{}` cannot carry it out: {}", .0.url, .0)]
+    Unsuitable(Misfit),
+    /// It refused for another reason, which would be the same the next time.
+    #[error("the worker `{url}` refuses: {reason}")]
+    Refused {
+        /// The worker.
+        url: String,
+        /// Its words.
+        reason: String,
+    },
+    /// A fault of our own.
+    #[error(transparent)]
+    Exec(#[from] ExecError),
+}
+
+/// What a worker lacks for an action.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// The worker.
+    pub url: String,
+    /// Each difference.
+    pub differences: Vec<Difference>,
+}
+
+impl std::fmt::Display for Misfit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let all: Vec<String> = self.differences.iter().map(Difference::to_string).collect();
+        f.write_str(&all.join("; "))
+    }
+}
+
+/// One worker as an executor. Clones are the same one.
+#[derive(Clone)]
+pub struct Remote(Arc<Inner>);
+
+struct Inner {
+    http: Http,
+    session: String,
+    blobs: Arc<dyn BlobStore>,
+    work: PathBuf,
+    temporary: PathBuf,
+    known: Mutex<Arc<Known>>,
+    done: Mutex<Vec<String>>,
+    health: watch::Sender<Health>,
+    /// When the worker last said anything.
+    heard: Mutex<Instant>,
+}
+
+/// What is known of one instance of a worker.
+struct Known {
+    description: Description,
+    programs: Mutex<HashMap<String, Option<BlobDigest>>>,
+    /// Blobs that it has, as far as we know.
+    present: Mutex<HashSet<BlobDigest>>,
+    /// Artifacts that were sent whole, or are just being sent: each by one attempt, and the others wait.
+    artifacts: Mutex<HashMap<Artifact, Arc<OnceCell<()>>>>,
+    /// The same for large blobs.
+    large: Mutex<HashMap<BlobDigest, Arc<OnceCell<()>>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Every change is one call, so a panic elsewhere leaves nothing half changed.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Known {
+    fn new(description: Description) -> Arc<Known> {
+        Arc::new(Known {
+            description,
+            programs: Mutex::default(),
+            present: Mutex::default(),
+            artifacts: Mutex::default(),
+            large: Mutex::default(),
+        })
+    }
+
+    fn lease(&self) -> Duration {
+        Duration::from_millis(self.description.lease)
+    }
+}
+
+impl Remote {
+    /// Asks a worker what it is, and keeps a session with it from then on. Attempts' logs are written below the
+    /// project's folder of attempts while they grow, blobs go to and come from `blobs`. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// [`RemoteError::Unreachable`], and [`RemoteError::Refused`] for a wrong token or another protocol.
+    pub async fn connect(
+        place: &Place,
+        project: &Project,
+        blobs: Arc<dyn BlobStore>,
+    ) -> Result<Remote, RemoteError> {
+        let http = Http::new(place)?;
+        let description = describe(&http).await?;
+        let session = avow_store::nonce().map_err(ExecError::Store)?[..32].to_owned();
+        let inner = Arc::new(Inner {
+            http,
+            session,
+            blobs,
+            work: project.work(),
+            temporary: project.temporary(),
+            known: Mutex::new(Known::new(description)),
+            done: Mutex::default(),
+            health: watch::Sender::new(Health::Up),
+            heard: Mutex::new(Instant::now()),
+        });
+        tokio::spawn(beat(Arc::downgrade(&inner)));
+        Ok(Remote(inner))
+    }
+
+    /// Its address.
+    pub fn url(&self) -> &str {
+        self.0.http.url()
+    }
+
+    /// What it said of itself last.
+    pub fn description(&self) -> Description {
+        self.0.known().description.clone()
+    }
+
+    /// Whether it answers, and changes of that.
+    pub fn health(&self) -> watch::Receiver<Health> {
+        self.0.health.subscribe()
+    }
+
+    /// What it lacks for an action; `None` where nothing is lacking. Asks for programs it was not asked for before.
+    ///
+    /// # Errors
+    /// [`RemoteError::Unreachable`].
+    pub async fn misfit(&self, action: &Action) -> Result<Option<Misfit>, RemoteError> {
+        let known = self.0.known();
+        let unknown: Vec<String> = {
+            let programs = lock(&known.programs);
+            action.toolchain.keys().filter(|word| !programs.contains_key(*word)).cloned().collect()
+        };
+        if !unknown.is_empty() {
+            let body = encode(&unknown);
+            let answer =
+                self.0.http.post("/programs", body).await.map_err(|error| self.0.http.failed(error))?;
+            let found: Vec<Option<BlobDigest>> = decode(&answer).map_err(|error| RemoteError::Refused {
+                url: self.url().to_owned(),
+                reason: error.to_string(),
+            })?;
+            lock(&known.programs).extend(unknown.into_iter().zip(found));
+        }
+        let programs = lock(&known.programs);
+        let op = |name: &str| known.description.ops.get(name).cloned();
+        let differences = differences(action, op, |word| programs.get(word).copied().flatten());
+        let misfit = Misfit { url: self.url().to_owned(), differences };
+        Ok((!misfit.differences.is_empty()).then_some(misfit))
+    }
+
+    /// Carries an action out there. Dropping the future ends the attempt.
+    ///
+    /// # Errors
+    /// See [`RemoteError`]. Once it may have been started, whatever goes wrong is an [`Outcome`].
+    pub async fn attempt(
+        &self,
+        attempt: &AttemptId,
+        action: &Action,
+        terms: &Terms,
+        cancel: &Cancel,
+    ) -> Result<Execution, RemoteError> {
+        attempt::carry_out(&self.0, attempt, action, terms, cancel).await
+    }
+
+    /// Ends the session: the worker ends what still runs, and forgets. Bounded in time; a worker that does not
+    /// answer ends it by itself when the lease is over.
+    pub async fn close(&self) {
+        let path = format!("/sessions/{}", self.0.session);
+        if let Err(error) = self.0.http.delete(&path).await {
+            tracing::debug!(worker = self.url(), ?error, "the session ends by itself");
+        }
+    }
+}
+
+impl Inner {
+    fn known(&self) -> Arc<Known> {
+        Arc::clone(&lock(&self.known))
+    }
+
+    /// Learns anew what the worker is, after it was started again.
+    async fn learn(&self) -> Result<Arc<Known>, RemoteError> {
+        let description = describe(&self.http).await?;
+        let mut known = lock(&self.known);
+        if known.description != description {
+            *known = Known::new(description);
+        }
+        Ok(Arc::clone(&known))
+    }
+
+    fn hear(&self) {
+        *lock(&self.heard) = Instant::now();
+    }
+
+    /// For how long nothing was heard.
+    fn silent(&self) -> Duration {
+        lock(&self.heard).elapsed()
+    }
+
+    fn set(&self, health: Health) {
+        if health == Health::Up {
+            self.hear();
+        }
+        self.health.send_if_modified(|now| {
+            let changed = *now != health;
+            if changed {
+                tracing::info!(worker = self.http.url(), ?health, "a worker");
+            }
+            *now = health;
+            changed
+        });
+    }
+
+    /// Tells the worker that an attempt is to end, in the background: again and again where it does not hear.
+    fn ask_to_stop(self: &Arc<Self>, attempt: &AttemptId, level: Level) {
+        let stop = if level == Level::Kill { Stop::AtOnce } else { Stop::Politely };
+        let (inner, path) = (Arc::clone(self), format!("/attempts/{attempt}/stop"));
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            let until = Instant::now() + inner.known().lease();
+            let mut unknown = 0;
+            while let Err(error) = inner.http.post(&path, encode(&stop)).await {
+                // The submission may still be on its way. After that it is over.
+                unknown += u32::from(matches!(error, CallError::Refused(_)));
+                if unknown > 20 || Instant::now() > until {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        });
+    }
+
+    fn ended(&self, known: &Known, outcome: Outcome) -> Execution {
+        Execution::ended(outcome, known.description.host.clone())
+    }
+}
+
+async fn describe(http: &Http) -> Result<Description, RemoteError> {
+    let answer = http.get("/worker").await.map_err(|error| http.failed(error))?;
+    let refused = |reason: String| RemoteError::Refused { url: http.url().to_owned(), reason };
+    let description: Description = serde_json::from_slice(&answer)
+        .map_err(|error| refused(format!("it does not describe itself as a worker of avow does: {error}")))?;
+    if description.protocol == PROTOCOL {
+        Ok(description)
+    } else {
+        let (theirs, tool) = (description.protocol, &description.tool);
+        Err(refused(format!("it is avow {tool} with protocol {theirs}, and this program has {PROTOCOL}")))
+    }
+}
+
+/// Says that the run lives, until it does not.
+async fn beat(run: Weak<Inner>) {
+    loop {
+        let Some(inner) = run.upgrade() else { return };
+        let pause = (inner.known().lease() / 5).max(Duration::from_millis(20));
+        drop(inner);
+        tokio::time::sleep(pause).await;
+        let Some(inner) = run.upgrade() else { return };
+        let done = std::mem::take(&mut *lock(&inner.done));
+        let instance = inner.known().description.instance.clone();
+        let beat = Beat { instance, done };
+        let path = format!("/sessions/{}", inner.session);
+        match inner.http.post(&path, encode(&beat)).await {
+            Ok(_) => inner.set(Health::Up),
+            Err(CallError::Refused(super::protocol::Refusal::OtherInstance { .. })) => {
+                match inner.learn().await {
+                    Ok(_) => inner.set(Health::Up),
+                    Err(error) => inner.set(Health::Down(error.to_string())),
+                }
+            }
+            Err(error) => {
+                lock(&inner.done).extend(beat.done);
+                inner.set(Health::Down(error.to_string()));
+            }
+        }
+    }
+}
