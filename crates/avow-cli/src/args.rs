@@ -331,9 +331,58 @@ pub struct Lineage {
 #[derive(Debug, Subcommand)]
 pub enum Store {
     /// Read every byte again and name every problem.
-    Check(StoreArg),
+    Check(StoreCheck),
     /// Make the index again from the journals.
     Rebuild(StoreArg),
+    /// Remove what nothing holds: old attempts of no registered plan, no latest run and no pin.
+    Collect(StoreCollect),
+    /// Keep something whatever the policy says; without arguments, list what is kept.
+    Pin(StorePin),
+    /// Let a pin go.
+    Unpin(StoreUnpin),
+}
+
+/// `avow store check`
+#[derive(Debug, Args)]
+pub struct StoreCheck {
+    #[command(flatten)]
+    pub store: StoreArg,
+    /// Hash only this share of the blobs, drawn anew each time, e.g. `5%`; everything else is still compared.
+    #[arg(long, value_name = "SHARE")]
+    pub sample: Option<String>,
+}
+
+/// `avow store collect`
+#[derive(Debug, Args)]
+pub struct StoreCollect {
+    #[command(flatten)]
+    pub store: StoreArg,
+    /// Show what would go and stop.
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+    /// Keep what is younger than this, e.g. `90d`; by default what `avow.toml` says, else `30d`.
+    #[arg(long, value_name = "AGE")]
+    pub keep: Option<String>,
+}
+
+/// `avow store pin`
+#[derive(Debug, Args)]
+pub struct StorePin {
+    /// The pin's name.
+    #[arg(requires = "what")]
+    pub name: Option<String>,
+    /// A member (`train[seed=3]`, its latest success) or a digest of 64 digits.
+    pub what: Option<String>,
+    /// Print as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `avow store unpin`
+#[derive(Debug, Args)]
+pub struct StoreUnpin {
+    /// The pin's name.
+    pub name: String,
 }
 
 /// A project folder.

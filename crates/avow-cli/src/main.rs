@@ -12,10 +12,12 @@ mod failure;
 mod logging;
 mod output;
 mod places;
+mod policy;
 mod progress;
 mod results;
 mod secrets;
 mod settings;
+mod space;
 mod words;
 mod world;
 
@@ -55,6 +57,8 @@ fn main() -> ExitCode {
 /// A fault that a test asks for, which release builds know nothing of.
 #[cfg(debug_assertions)]
 fn faults() -> Result<(), Failure> {
+    let shift = std::env::var("AVOW_CLOCK").ok().and_then(|text| text.parse().ok());
+    shift.into_iter().for_each(avow_engine::shift);
     match std::env::var("AVOW_FAULTS") {
         Ok(text) => avow_store::faults::install(&text).map_err(|error| {
             Failure::new(Exit::Usage, "the variable `AVOW_FAULTS` asks for no fault that there is")

@@ -81,6 +81,10 @@ impl Output {
                 self.always(format_args!("  caused by: {cause}"));
             }
         }
+        if failure.exit == Exit::Machine && failure.hints.is_empty() && !failure.causes.is_empty() {
+            let hint = crate::words::mending(&failure.causes.join("\n"));
+            self.always(format_args!("{} {hint}", self.coloured("hint:", 36)));
+        }
         for hint in &failure.hints {
             self.always(format_args!("{} {hint}", self.coloured("hint:", 36)));
         }

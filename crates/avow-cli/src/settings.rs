@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::exit::Exit;
 use crate::output::Failure;
+use crate::policy::Policy;
 
 /// The settings of a project.
 #[derive(Debug, Default, Deserialize)]
@@ -19,6 +20,8 @@ pub struct Settings {
     pub results: Option<PathBuf>,
     /// How stages are confined.
     pub confine: Confine,
+    /// What the store may take, and for how long it keeps what nothing holds.
+    pub store: Policy,
     /// Where secrets come from.
     pub secrets: Secrets,
     /// Where a run carries its stages out, as with `--on`.
@@ -73,7 +76,7 @@ impl Settings {
                 .because(error)
                 .hint(
                     "it may hold `results = \"DIR\"`, `on = [\"PLACE\"]` (docs/worker.md), and the tables `[confine]` \
-                     (docs/confinement.md), `[secrets]` (docs/stages.md) and `[workers.NAME]`",
+                     (docs/confinement.md), `[store]` (docs/store.md), `[secrets]` (docs/stages.md) and `[workers.NAME]`",
                 )
         })
     }

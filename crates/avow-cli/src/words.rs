@@ -130,6 +130,18 @@ pub fn moment(at: i64) -> String {
     }
 }
 
+/// What to do about a failure of the machine, from what the system said.
+pub fn mending(said: &str) -> &'static str {
+    let is = |code: i32| said.contains(&std::io::Error::from_raw_os_error(code).to_string());
+    if is(28) || is(122) || said.contains("is full") {
+        "free some disk space and give the same command again; nothing recorded is lost"
+    } else if is(24) || is(23) {
+        "raise the limit of open files (`ulimit -n 4096`), or run fewer stages at once with `-j`"
+    } else {
+        "`avow doctor` says what this machine lacks; give the same command again once it is mended"
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,7 +10,20 @@ use crate::error::EngineError;
 /// Milliseconds since 1970. A clock before that reads as zero.
 pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    let now = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+    #[cfg(debug_assertions)]
+    let now = now.saturating_add(SHIFT.load(std::sync::atomic::Ordering::Relaxed)).max(0);
+    now
+}
+
+#[cfg(debug_assertions)]
+static SHIFT: std::sync::atomic::AtomicI64 = std::sync::atomic::AtomicI64::new(0);
+
+/// Sets the clock of this process apart from the machine's by so many milliseconds, for tests; release builds have
+/// no such thing.
+#[cfg(debug_assertions)]
+pub fn shift(milliseconds: i64) {
+    SHIFT.store(milliseconds, std::sync::atomic::Ordering::Relaxed);
 }
 
 /// `bytes` random bytes from the operating system, in hexadecimal.

@@ -20,6 +20,8 @@ mod register;
 mod run;
 mod session;
 
+#[cfg(debug_assertions)]
+pub use clock::shift;
 pub use clock::{now, random_hex};
 pub use error::EngineError;
 pub use lookup::Lookup;

@@ -44,9 +44,11 @@ impl Lookup<'_> {
             }
         }
         if successes.is_empty() {
-            return Ok(Found::Miss(match last_failure {
-                Some(last) => Miss::OnlyFailures { last },
-                None => Miss::NeverRun,
+            let collected = self.records.collected(action)?;
+            return Ok(Found::Miss(match (last_failure, collected) {
+                (_, Some(at)) => Miss::Collected { at },
+                (Some(last), None) => Miss::OnlyFailures { last },
+                (None, None) => Miss::NeverRun,
             }));
         }
         successes.sort_by_key(|(_, attempt)| !(self.registered)(attempt));

@@ -12,7 +12,7 @@ use avow_model::expand::{self, Member};
 use avow_model::journal::{Closing, Event as JournalEvent, Hit, Opened};
 use avow_model::plan::{Plan, Reuse, Terms};
 use avow_planner::{Command, Event, Found, Planner, Settings};
-use avow_store::journal::journals;
+use avow_store::journal::{journals, latest};
 use avow_store::{BlobStore, JournalWriter, LedgerFile, Recorded};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -116,7 +116,8 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         let (ledger_file, ledger) = ledger_of(&session.project, &plan.experiment)?;
         let registration = current_registration(&ledger);
         let digest = plan.digest();
-        let began = now();
+        // Runs are told apart by when they began, also where the clock was set back meanwhile.
+        let began = now().max(latest(&session.project)?.unwrap_or_default());
         let unfinished = unfinished(session, &plan)?;
         let run = run_name(began)?;
         session.blobs.put(&plan.to_bytes())?;

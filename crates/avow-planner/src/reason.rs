@@ -59,6 +59,11 @@ pub enum Miss {
         /// The first such blob.
         blob: BlobDigest,
     },
+    /// It succeeded, and what it made was collected from the store.
+    Collected {
+        /// When, in milliseconds since 1970.
+        at: i64,
+    },
     /// The stage declares `reuse: never`.
     Volatile,
     /// The stage declares `reuse: same-host`, and it ran elsewhere.

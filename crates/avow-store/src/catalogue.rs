@@ -28,6 +28,7 @@ use avow_model::attempt::Timestamp;
 use avow_model::digest::{ActionDigest, AttemptDigest, PlanDigest};
 use avow_model::summary::RunSummary;
 
+use crate::collected;
 use crate::error::StoreError;
 use crate::project::Project;
 use crate::record::{MemoryIndex, RecordStore, Recorded};
@@ -55,6 +56,8 @@ pub struct Catalogue {
     inner: Mutex<Inner>,
     /// What was inserted here; nothing is written to journals.
     added: MemoryIndex,
+    /// When each collected attempt was collected.
+    collected: HashMap<AttemptDigest, Timestamp>,
 }
 
 #[derive(Debug)]
@@ -80,7 +83,21 @@ impl Catalogue {
         let mut scan = Scan::of(project, file::open(project))?;
         scan.save_if_worth_it(project);
         let inner = Inner { scan, journals: HashMap::new(), read: HashMap::new(), rebuilt: false };
-        Ok(Catalogue { project: project.clone(), inner: Mutex::new(inner), added: MemoryIndex::new() })
+        let (inner, added) = (Mutex::new(inner), MemoryIndex::new());
+        Ok(Catalogue { project: project.clone(), inner, added, collected: collected::dates(project)? })
+    }
+
+    /// When an attempt was collected, if it was.
+    pub fn collected_on(&self, attempt: AttemptDigest) -> Option<Timestamp> {
+        self.collected.get(&attempt).copied()
+    }
+
+    fn all_of(&self, action: ActionDigest) -> Result<Vec<AttemptDigest>, StoreError> {
+        let is = |recorded: &Recorded| recorded.attempt.action == action;
+        let found = self.find(Lookup::new(ACTIONS, key_of(action.as_bytes()), &is))?;
+        let added = self.added.trace(action)?;
+        let added = added.into_iter().filter_map(|digest| self.added.attempt(digest).transpose());
+        Ok(names(merged(found, added.collect::<Result<_, _>>()?)))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -171,11 +188,16 @@ impl RecordStore for Catalogue {
     }
 
     fn trace(&self, action: ActionDigest) -> Result<Vec<AttemptDigest>, StoreError> {
-        let is = |recorded: &Recorded| recorded.attempt.action == action;
-        let found = self.find(Lookup::new(ACTIONS, key_of(action.as_bytes()), &is))?;
-        let added = self.added.trace(action)?;
-        let added = added.into_iter().filter_map(|digest| self.added.attempt(digest).transpose());
-        Ok(names(merged(found, added.collect::<Result<_, _>>()?)))
+        let mut trace = self.all_of(action)?;
+        trace.retain(|attempt| !self.collected.contains_key(attempt));
+        Ok(trace)
+    }
+
+    fn collected(&self, action: ActionDigest) -> Result<Option<Timestamp>, StoreError> {
+        if self.collected.is_empty() {
+            return Ok(None);
+        }
+        Ok(self.all_of(action)?.iter().filter_map(|attempt| self.collected.get(attempt)).max().copied())
     }
 
     fn history(&self, experiment: &str, member: &str) -> Result<Vec<AttemptDigest>, StoreError> {

@@ -13,7 +13,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use avow_model::digest::{ActionDigest, BlobDigest, LineDigest, PlanDigest, RegistrationDigest};
+use avow_model::attempt::Timestamp;
+use avow_model::digest::{
+    ActionDigest, AttemptDigest, BlobDigest, LineDigest, PlanDigest, RegistrationDigest,
+};
 use avow_model::journal::{Damage, Event, Journal};
 use avow_model::ledger::{Finding, Ledger};
 use rayon::prelude::*;
@@ -21,7 +24,9 @@ use rayon::prelude::*;
 pub use problem::Problem;
 
 use crate::blob::FileBlobs;
+use crate::collected;
 use crate::error::StoreError;
+use crate::files;
 use crate::index;
 use crate::journal;
 use crate::ledger::{self, LedgerFile};
@@ -71,17 +76,23 @@ struct Known {
     plans: Vec<(PlanDigest, String)>,
     /// The action of every attempt that was started, ended or not, with its member.
     started: Vec<(ActionDigest, String)>,
+    /// The attempts that were collected.
+    collected: HashMap<AttemptDigest, Timestamp>,
+    /// How many of the blobs are hashed: one in this many.
+    sample: Option<f64>,
 }
 
-/// Checks a project's store. The index is compared where the caller has it open. Errors are only for what could
+/// Checks a project's store. With `sample`, a share between 0 and 1, that share of the blobs is hashed, drawn anew
+/// at each call; of the others it is only seen that they are there. The index is compared where the caller has it open. Errors are only for what could
 /// not be looked at because the machine failed.
 pub fn check(
     project: &Project,
     index: Option<&dyn RecordStore>,
+    sample: Option<f64>,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<Report, StoreError> {
     let mut report = Report::default();
-    let mut known = Known::default();
+    let mut known = Known { collected: collected::dates(project)?, sample, ..Known::default() };
     let blobs = FileBlobs::new(project.clone(), Arc::new(MemoryStamps::default()));
     check_blobs(&blobs, progress, &mut known, &mut report)?;
     check_journals(project, &mut known, &mut report)?;
@@ -103,6 +114,7 @@ fn check_blobs(
     let (digests, foreign) = blobs.survey()?;
     report.problems.extend(foreign.into_iter().map(stranger));
     let (count, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+    let digests = drawn(digests, known)?;
     let of = digests.len() as u64;
     let checked = digests.par_iter().map(|digest| {
         let verified = blobs.verify(*digest);
@@ -126,6 +138,22 @@ fn check_blobs(
     report.blobs = of;
     report.bytes = bytes.into_inner();
     Ok(())
+}
+
+/// The blobs that are to be hashed; the others of a sample are taken to be sound.
+fn drawn(digests: Vec<BlobDigest>, known: &mut Known) -> Result<Vec<BlobDigest>, StoreError> {
+    let Some(share) = known.sample else { return Ok(digests) };
+    let salt = files::nonce()?;
+    let below = share.clamp(0.0, 1.0) * (u64::from(u32::MAX) + 1) as f64;
+    let (mut chosen, mut rest) = (Vec::new(), Vec::new());
+    for digest in digests {
+        let drawn = BlobDigest::of(&[salt.as_bytes(), digest.as_bytes()].concat());
+        let [a, b, c, d, ..] = *drawn.as_bytes();
+        let number = u32::from_be_bytes([a, b, c, d]);
+        if f64::from(number) < below { chosen.push(digest) } else { rest.push(digest) }
+    }
+    known.sound.extend(rest);
+    Ok(chosen)
 }
 
 /// Something among the blobs that is no blob. In a blob's own place it means that the blob is gone.
@@ -271,7 +299,8 @@ fn check_index(
     let mut lacking = said.len() - equal;
     for recorded in &known.recorded {
         let digest = recorded.digest();
-        let traced = index.trace(recorded.attempt.action)?.contains(&digest);
+        let traced =
+            known.collected.contains_key(&digest) || index.trace(recorded.attempt.action)?.contains(&digest);
         let remembered = index.history(&recorded.experiment, &recorded.member)?.contains(&digest);
         if index.attempt(digest)?.is_some() && !(traced && remembered) {
             lacking += 1;

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use avow_model::journal::{Event, Journal};
 
+use crate::collected;
 use crate::disk;
 use crate::error::{Context, StoreError};
 use crate::files;
@@ -41,6 +42,7 @@ pub fn open_index(project: &Project, runner: &RunLock) -> Result<(SledIndex, Ope
     let journals = journal::journals(project)?;
     let reason = match usable(project, &journals)? {
         Ok(index) => {
+            let index = index.with_collected(collected::dates(project)?);
             let runs = catch_up(&index, &journals)?;
             let opening = if runs.is_empty() { Opening::Complete } else { Opening::CaughtUp { runs } };
             return Ok((index, opening));
@@ -54,11 +56,12 @@ pub fn open_index(project: &Project, runner: &RunLock) -> Result<(SledIndex, Ope
 /// Throws the index away and builds it from the journals.
 pub fn rebuild(project: &Project, _runner: &RunLock) -> Result<SledIndex, StoreError> {
     let folder = project.index();
-    match disk::remove_folder(&folder) {
+    let file = folder.symlink_metadata().is_ok_and(|about| !about.is_dir());
+    match if file { disk::remove_file(&folder) } else { disk::remove_folder(&folder) } {
         Err(e) if !files::absent(&e) => return Err(e).context("remove", &folder),
         _ => {}
     }
-    let index = SledIndex::open(&folder)?;
+    let index = SledIndex::open(&folder)?.with_collected(collected::dates(project)?);
     catch_up(&index, &journal::journals(project)?)?;
     match disk::remove_file(&damage_mark(project)) {
         Err(e) if !files::absent(&e) => Err(e).context("remove", &damage_mark(project)),
@@ -73,7 +76,7 @@ pub fn mark_damaged(project: &Project) -> Result<(), StoreError> {
 
 /// An index in memory for commands that read while another process runs.
 pub fn memory_index(project: &Project) -> Result<MemoryIndex, StoreError> {
-    let index = MemoryIndex::new();
+    let index = MemoryIndex::with_collected(collected::dates(project)?);
     for file in journal::journals(project)? {
         for recorded in attempts(&file.read()?) {
             index.insert(&recorded)?;

@@ -28,6 +28,8 @@ pub struct JournalWriter {
     path: PathBuf,
     run: String,
     opened: Timestamp,
+    /// When the last line was written; no line is older than the one before it.
+    last: Timestamp,
     head: Option<LineDigest>,
     lines: u64,
     length: u64,
@@ -48,6 +50,7 @@ impl JournalWriter {
             path,
             run,
             opened: at,
+            last: at,
             head: None,
             lines: 0,
             length: 0,
@@ -87,6 +90,7 @@ impl JournalWriter {
             path,
             run: run.to_owned(),
             opened,
+            last: journal.lines.last().map_or(0, |line| line.at),
             head: journal.head,
             lines: journal.lines.len() as u64,
             length,
@@ -96,7 +100,7 @@ impl JournalWriter {
         Ok((writer, journal))
     }
 
-    /// Appends an event; returns its place. It survives a crash of this process at once, and a power cut after
+    /// Appends an event; returns its place. A time before that of the last line is raised to it. It survives a crash of this process at once, and a power cut after
     /// the next [`JournalWriter::sync`].
     pub fn append(&mut self, at: Timestamp, event: Event) -> Result<Position, StoreError> {
         self.append_line(at, event).map(|(_, position)| position)
@@ -107,6 +111,8 @@ impl JournalWriter {
         if self.poisoned {
             return Err(StoreError::Poisoned { path: self.path.clone() });
         }
+        // A clock that was set back must not turn the order of events around.
+        let at = at.max(self.last);
         let line = Line { previous: self.head, at, event };
         let mut text = line.to_text().into_bytes();
         let head = LineDigest::of(&text);
@@ -116,6 +122,7 @@ impl JournalWriter {
             return Err(error).context("append to", &self.path);
         }
         self.head = Some(head);
+        self.last = at;
         self.lines += 1;
         self.length += text.len() as u64;
         self.unsynced = true;
@@ -219,6 +226,16 @@ impl JournalFile {
             _ => None,
         }))
     }
+}
+
+/// When the last line of the latest run's journal was written, whatever the clock says now; `None` where nothing was
+/// run, or where that line is torn.
+pub fn latest(project: &Project) -> Result<Option<Timestamp>, StoreError> {
+    let Some(file) = journals(project)?.pop() else { return Ok(None) };
+    let raw = fs::read(&file.path).context("read", &file.path)?;
+    let whole = raw.iter().rposition(|byte| *byte == b'\n').map_or(&[][..], |end| &raw[..end]);
+    let last = whole.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+    Ok(serde_json::from_slice::<Line>(last).ok().map(|line| line.at))
 }
 
 /// Reads a journal, changing nothing.

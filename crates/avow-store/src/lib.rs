@@ -21,6 +21,8 @@ mod files;
 pub mod blob;
 pub mod catalogue;
 pub mod check;
+pub mod collect;
+pub mod collected;
 #[cfg(debug_assertions)]
 pub mod faults;
 pub mod index;
@@ -31,8 +33,11 @@ pub mod lock;
 pub mod materialise;
 pub mod meter;
 pub mod observed;
+pub mod pins;
+pub mod probe;
 pub mod project;
 pub mod record;
+pub mod space;
 pub mod stamp;
 
 pub use blob::{BlobStore, FileBlobs, Intake, MemoryBlobs};

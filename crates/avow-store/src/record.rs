@@ -57,8 +57,14 @@ pub trait RecordStore: Send + Sync {
     /// The attempt with this name.
     fn attempt(&self, digest: AttemptDigest) -> Result<Option<Recorded>, StoreError>;
 
-    /// All attempts at an action, in order.
+    /// All attempts at an action that were not collected, in order.
     fn trace(&self, action: ActionDigest) -> Result<Vec<AttemptDigest>, StoreError>;
+
+    /// When the latest of the attempts at an action was collected, that [`RecordStore::trace`] leaves out.
+    fn collected(&self, action: ActionDigest) -> Result<Option<Timestamp>, StoreError> {
+        let _ = action;
+        Ok(None)
+    }
 
     /// All attempts that an experiment's runs made for the member with this label, in order: the last is the one
     /// that `explain` compares with.

@@ -5,7 +5,9 @@ use serde_json::json;
 
 use crate::args;
 use crate::exit::Exit;
+use crate::failure;
 use crate::output::{Failure, Output};
+use crate::settings::Settings;
 use crate::words;
 
 /// One line of the examination.
@@ -39,6 +41,7 @@ pub fn doctor(args: &args::Doctor, output: &Output) -> Result<Exit, Failure> {
             text: if probe.subreaper { "are found and ended" } else { "cannot be adopted" }.to_owned(),
             advice: Some("stages that start daemons may leave them behind on this system"),
         },
+        open_files(),
         python(),
     ];
     lines.extend(project_lines()?);
@@ -107,5 +110,66 @@ fn project_lines() -> Result<Vec<Line>, Failure> {
         }
     };
     lines.push(line("store", true, text));
+    lines.extend(disk_lines(&project)?);
     Ok(lines)
+}
+
+/// What the file system under the store is and can do.
+fn disk_lines(project: &Project) -> Result<Vec<Line>, Failure> {
+    let probe = avow_store::probe::probe(project).map_err(failure::store)?;
+    let least = Settings::of(project)?.store.free.unwrap_or_default();
+    let mut lines = vec![
+        Line {
+            name: "file system",
+            good: !probe.network,
+            text: if probe.network {
+                format!("{}, on another machine", probe.file_system)
+            } else {
+                probe.file_system
+            },
+            advice: Some("the store wants a local disk: see docs/systems.md"),
+        },
+        Line {
+            name: "free space",
+            good: probe.free >= least,
+            text: words::bytes(probe.free),
+            advice: Some("`avow store collect --dry-run` shows what could go"),
+        },
+    ];
+    if let Err(reason) = probe.writable {
+        lines.push(Line {
+            name: "writing",
+            good: false,
+            text: format!("the store cannot be written: {reason}"),
+            advice: Some("results can be read; to run, make the project's folder writable for you"),
+        });
+    }
+    lines.extend(probe.locks.map(|locks| Line {
+        name: "locks",
+        good: locks,
+        text: if locks { "keep a second run away" } else { "do not keep a second run away" }.to_owned(),
+        advice: Some("move the project to a local file system: `avow run` refuses to work here"),
+    }));
+    lines.extend(probe.fine_times.map(|fine| Line {
+        name: "time stamps",
+        good: fine,
+        text: if fine { "tell writes a few milliseconds apart" } else { "are coarse" }.to_owned(),
+        advice: Some("files changed in the last seconds are read again instead of being remembered"),
+    }));
+    lines.extend(probe.clones.map(|clones| {
+        let text = if clones { "copies share their blocks" } else { "copies take their own space" };
+        line("copies", true, text.to_owned())
+    }));
+    Ok(lines)
+}
+
+/// The limit of open files, which a run with many stages at once needs.
+fn open_files() -> Line {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    Line {
+        name: "open files",
+        good: limit.is_none_or(|limit| limit >= 256),
+        text: limit.map_or("no limit".to_owned(), |limit| format!("{limit} at once")),
+        advice: Some("raise the limit: `ulimit -n 4096`"),
+    }
 }

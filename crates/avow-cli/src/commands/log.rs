@@ -118,6 +118,10 @@ fn print(reading: &Reading, recorded: &Recorded, output: &Output) -> Result<(), 
     if attempt.stdout.is_none() && attempt.stderr.is_none() {
         output.say("  (it printed nothing)");
     }
+    if let Some(at) = reading.index.collected_on(recorded.digest()) {
+        output.say(format!("  (what it printed was collected on {})", words::moment(at)));
+        return Ok(());
+    }
     // Both are data here: what the program wrote, first its output, then its errors.
     for digest in [attempt.stdout, attempt.stderr].into_iter().flatten() {
         let path = reading.blobs.open_path(digest).map_err(failure::store)?;
@@ -142,15 +146,16 @@ fn print(reading: &Reading, recorded: &Recorded, output: &Output) -> Result<(), 
 }
 
 fn row(reading: &Reading, recorded: &Recorded) -> Result<serde_json::Value, Failure> {
+    let collected = reading.index.collected_on(recorded.digest());
     let text = |digest: Option<BlobDigest>| -> Result<Option<String>, Failure> {
-        let Some(digest) = digest else { return Ok(None) };
+        let Some(digest) = digest.filter(|_| collected.is_none()) else { return Ok(None) };
         let bytes = reading.blobs.read(digest).map_err(failure::store)?;
         Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
     };
     let attempt: &Attempt = &recorded.attempt;
     Ok(json!({
         "member": recorded.member, "run": attempt.run, "outcome": attempt.outcome,
-        "started": attempt.started, "usage": attempt.usage,
+        "started": attempt.started, "usage": attempt.usage, "collected": collected,
         "stdout": text(attempt.stdout)?, "stderr": text(attempt.stderr)?,
     }))
 }

@@ -28,8 +28,12 @@ use crate::output::{Failure, Output};
 use crate::places;
 use crate::progress::Progress;
 use crate::secrets::{self, Vault};
+use crate::space::Space;
 use crate::words;
 use crate::world::{Depth, ProjectWorld};
+
+/// How far a clock may be behind before it is told, in milliseconds.
+const CLOCK: i64 = 2000;
 
 /// Runs a spec.
 pub fn run(args: &args::Run, verbose: u8, output: &Output) -> Result<Exit, Failure> {
@@ -115,6 +119,16 @@ fn tell_past(session: &Session, output: &Output) {
             "run {} had died; {} lost{survivors}",
             run.run,
             words::count(run.lost.len() as u64, "attempt")
+        ));
+    }
+    // A journal that cannot be read is told by what reads it for its content.
+    let latest = avow_store::journal::latest(&session.project).ok().flatten();
+    let behind = latest.map_or(0, |latest| latest - avow_engine::now());
+    if behind > CLOCK {
+        output.say(format!(
+            "note: the clock is {} behind the end of the latest run, so it was set back; this run is dated after \
+             that one, and nothing depends on times",
+            words::seconds(behind as f64 / 1e3)
         ));
     }
     if let Opening::Rebuilt { reason } = &session.opening
@@ -209,9 +223,13 @@ fn execute(
     let mut progress =
         Progress::new(*output, slots, &terms_of(planned), |stage| earlier(session, planned, stage));
     let cancel = control.cancel.clone();
+    let mut space = Space::watch(&session.project, &avow_toml.store, *output).map_err(failure::store)?;
     let result = control.runtime.block_on(async {
         fetch(&planned.plan, session).await?;
-        let mut notify = |notice: Notice| progress.notice(notice);
+        let mut notify = |notice: Notice| {
+            space.notice(&notice);
+            progress.notice(notice);
+        };
         let plan = Arc::clone(&planned.plan);
         let report = carry_out(session, plan, options, Arc::clone(&executor), cancel, &mut notify).await;
         executor.close().await;
@@ -285,18 +303,6 @@ pub fn listen(cancel: &Cancel) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What to do about a failure of the machine, of which the outcome keeps what the system said.
-fn mending(said: &str) -> &'static str {
-    let is = |code: i32| said.contains(&std::io::Error::from_raw_os_error(code).to_string());
-    if is(28) || is(122) {
-        "free some disk space and give the same command again; nothing recorded is lost"
-    } else if is(24) || is(23) {
-        "raise the limit of open files (`ulimit -n 4096`), or run fewer stages at once with `-j`"
-    } else {
-        "`avow doctor` says what this machine lacks; give the same command again once it is mended"
-    }
-}
-
 /// Says how a run ended; gives the exit code of its failures.
 fn tell(report: &Report, output: &Output) -> Exit {
     let tally = report.tally;
@@ -330,7 +336,7 @@ fn tell(report: &Report, output: &Output) -> Exit {
         output.say(format!("{} avow log '{member}' shows what it printed", output.coloured("hint:", 36)));
     }
     if let Some((_, outcome)) = report.failures.iter().find(|(_, o)| o.blame() == Some(Blame::Machine)) {
-        output.say(format!("{} {}", output.coloured("hint:", 36), mending(&outcome.to_string())));
+        output.say(format!("{} {}", output.coloured("hint:", 36), words::mending(&outcome.to_string())));
     }
     exit
 }

@@ -1,4 +1,7 @@
-//! `avow store check` and `avow store rebuild`.
+//! `avow store check` and `avow store rebuild`; the other verbs are beside this file.
+
+mod collect;
+mod pin;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -17,6 +20,9 @@ pub fn store(args: &args::Store, output: &Output) -> Result<Exit, Failure> {
     match args {
         args::Store::Check(args) => verify(args, output),
         args::Store::Rebuild(args) => rebuild(args, output),
+        args::Store::Collect(args) => collect::collect(args, output),
+        args::Store::Pin(args) => pin::pin(args, output),
+        args::Store::Unpin(args) => pin::unpin(args, output),
     }
 }
 
@@ -32,7 +38,9 @@ fn project(args: &args::StoreArg) -> Result<Project, Failure> {
     Ok(project)
 }
 
-fn verify(args: &args::StoreArg, output: &Output) -> Result<Exit, Failure> {
+fn verify(args: &args::StoreCheck, output: &Output) -> Result<Exit, Failure> {
+    let sample = args.sample.as_deref().map(share).transpose()?;
+    let args = &args.store;
     let project = project(args)?;
     // The index is compared only where nobody else holds it.
     let lock = RunLock::try_acquire(&project);
@@ -44,7 +52,7 @@ fn verify(args: &args::StoreArg, output: &Output) -> Result<Exit, Failure> {
         }
     };
     let records = index.as_ref().map(|index| index as &dyn RecordStore);
-    let report = check::check(&project, records, &|_| {}).map_err(failure::store)?;
+    let report = check::check(&project, records, sample, &|_| {}).map_err(failure::store)?;
     let damaged = report.problems.iter().any(Problem::is_damage);
     if args.json {
         let problem = |problem: &Problem| {
@@ -56,7 +64,7 @@ fn verify(args: &args::StoreArg, output: &Output) -> Result<Exit, Failure> {
         let problems: Vec<_> = report.problems.iter().map(problem).collect();
         output.json(&json!({
             "blobs": report.blobs, "bytes": report.bytes, "journals": report.journals,
-            "attempts": report.attempts, "ledgers": report.ledgers, "problems": problems,
+            "attempts": report.attempts, "ledgers": report.ledgers, "sample": sample, "problems": problems,
         }))?;
     } else {
         for problem in &report.problems {
@@ -72,6 +80,14 @@ fn verify(args: &args::StoreArg, output: &Output) -> Result<Exit, Failure> {
     }
     // What heals with the next command is told and is no damage.
     Ok(if damaged { Exit::Damaged } else { Exit::Done })
+}
+
+/// A share as a number from 0 to 1.
+fn share(text: &str) -> Result<f64, Failure> {
+    let read = avow_spec::units::share(text).and_then(|decimal| decimal.parse().ok());
+    read.ok_or_else(|| {
+        Failure::new(Exit::Usage, format!("`{text}` is no share of the blobs")).hint("write `--sample 5%`")
+    })
 }
 
 /// The index, where it can be opened; one that cannot is no evidence and is made again.

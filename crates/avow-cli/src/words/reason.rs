@@ -4,6 +4,8 @@ use avow_model::expand;
 use avow_model::plan::Plan;
 use avow_planner::{Miss, Reason};
 
+use crate::words;
+
 /// A reason as the end of a sentence that begins with the member.
 pub fn reason(plan: &Plan, reason: &Reason) -> String {
     match reason {
@@ -31,6 +33,9 @@ pub fn miss(miss: &Miss) -> String {
         Miss::OnlyFailures { last } => format!("it was executed before without success ({last})"),
         Miss::BlobMissing { blob } => {
             format!("it was executed before, but its output {} is missing or damaged", blob.short())
+        }
+        Miss::Collected { at } => {
+            format!("it was executed before, but what it made was collected on {}", words::moment(*at))
         }
         Miss::Volatile => "its stage declares `reuse: never`".to_owned(),
         Miss::OtherHost { host } => format!("its stage declares `reuse: same-host`, and it ran on `{host}`"),

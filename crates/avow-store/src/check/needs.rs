@@ -22,7 +22,9 @@ pub(super) fn check_needs(blobs: &FileBlobs, known: &Known, report: &mut Report)
     for (action, member) in &known.started {
         needs.blob((*action).into(), "the action", &format!("`{member}`"));
     }
-    known.recorded.iter().try_for_each(|recorded| needs.attempt(recorded))
+    // A collected attempt keeps its record and nothing else.
+    let kept = known.recorded.iter().filter(|recorded| !known.collected.contains_key(&recorded.digest()));
+    kept.into_iter().try_for_each(|recorded| needs.attempt(recorded))
 }
 
 struct Needs<'a> {

@@ -1,8 +1,9 @@
 //! The index as maps, built from journals for one command.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use avow_model::attempt::Timestamp;
 use avow_model::digest::{ActionDigest, AttemptDigest};
 
 use super::{Position, RecordStore, Recorded, of_stage};
@@ -10,7 +11,10 @@ use crate::error::StoreError;
 
 /// An index that is gone with its value.
 #[derive(Debug, Default)]
-pub struct MemoryIndex(Mutex<Maps>);
+pub struct MemoryIndex {
+    maps: Mutex<Maps>,
+    collected: HashMap<AttemptDigest, Timestamp>,
+}
 
 #[derive(Debug, Default)]
 struct Maps {
@@ -26,9 +30,14 @@ impl MemoryIndex {
         MemoryIndex::default()
     }
 
+    /// An empty index that knows which attempts were collected.
+    pub fn with_collected(collected: HashMap<AttemptDigest, Timestamp>) -> MemoryIndex {
+        MemoryIndex { maps: Mutex::default(), collected }
+    }
+
     fn maps(&self) -> MutexGuard<'_, Maps> {
         // The maps hold only values that are whole, so a panic elsewhere does not make them wrong.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.maps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -53,7 +62,14 @@ impl RecordStore for MemoryIndex {
     }
 
     fn trace(&self, action: ActionDigest) -> Result<Vec<AttemptDigest>, StoreError> {
-        Ok(digests(self.maps().traces.get(&action)))
+        let mut trace = digests(self.maps().traces.get(&action));
+        trace.retain(|attempt| !self.collected.contains_key(attempt));
+        Ok(trace)
+    }
+
+    fn collected(&self, action: ActionDigest) -> Result<Option<Timestamp>, StoreError> {
+        let all = digests(self.maps().traces.get(&action));
+        Ok(all.iter().filter_map(|attempt| self.collected.get(attempt)).max().copied())
     }
 
     fn history(&self, experiment: &str, member: &str) -> Result<Vec<AttemptDigest>, StoreError> {

@@ -11,8 +11,10 @@
 //! A place sorts as [`Position`] does: opening time, run, line. sled's own flush is no promise about a power
 //! cut, and it checks its pages only in part; hence nothing here is believed, the journals are.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use avow_model::attempt::Timestamp;
 use avow_model::digest::{ActionDigest, AttemptDigest, BlobDigest};
 
 use super::{Position, RecordStore, Recorded, of_stage};
@@ -27,6 +29,7 @@ const CACHE: u64 = 24 << 20;
 #[derive(Debug)]
 pub struct SledIndex {
     folder: PathBuf,
+    collected: HashMap<AttemptDigest, Timestamp>,
     database: sled::Db,
     attempts: sled::Tree,
     traces: sled::Tree,
@@ -49,7 +52,14 @@ impl SledIndex {
             stamps: database.open_tree("stamps")?,
             database,
             folder: folder.to_owned(),
+            collected: HashMap::new(),
         })
+    }
+
+    /// The same index, knowing which attempts were collected.
+    #[must_use]
+    pub fn with_collected(self, collected: HashMap<AttemptDigest, Timestamp>) -> SledIndex {
+        SledIndex { collected, ..self }
     }
 
     /// Notes that everything in the first `length` bytes of a run's journal is in the index, so that the next
@@ -147,7 +157,17 @@ impl RecordStore for SledIndex {
     }
 
     fn trace(&self, action: ActionDigest) -> Result<Vec<AttemptDigest>, StoreError> {
-        digests(self.traces.scan_prefix(action.as_bytes()))
+        let mut trace = digests(self.traces.scan_prefix(action.as_bytes()))?;
+        trace.retain(|attempt| !self.collected.contains_key(attempt));
+        Ok(trace)
+    }
+
+    fn collected(&self, action: ActionDigest) -> Result<Option<Timestamp>, StoreError> {
+        if self.collected.is_empty() {
+            return Ok(None);
+        }
+        let all = digests(self.traces.scan_prefix(action.as_bytes()))?;
+        Ok(all.iter().filter_map(|attempt| self.collected.get(attempt)).max().copied())
     }
 
     fn history(&self, experiment: &str, member: &str) -> Result<Vec<AttemptDigest>, StoreError> {

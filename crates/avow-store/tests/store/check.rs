@@ -42,7 +42,7 @@ fn golden() -> (Fixture, RunLock, SledIndex) {
 }
 
 fn problems(fixture: &Fixture, index: &SledIndex) -> Vec<Problem> {
-    let report = check(&fixture.project, Some(index), &|_| {}).unwrap();
+    let report = check(&fixture.project, Some(index), None, &|_| {}).unwrap();
     for problem in &report.problems {
         assert!(!problem.remedy().is_empty() && !problem.to_string().is_empty());
         assert!(problem.file().starts_with(fixture.project.root()));
@@ -54,7 +54,7 @@ fn problems(fixture: &Fixture, index: &SledIndex) -> Vec<Problem> {
 fn a_sound_store_has_no_problems() {
     let (fixture, _lock, index) = golden();
     let seen = std::sync::atomic::AtomicU64::new(0);
-    let report = check(&fixture.project, Some(&index), &|progress| {
+    let report = check(&fixture.project, Some(&index), None, &|progress| {
         seen.fetch_max(progress.blobs, std::sync::atomic::Ordering::Relaxed);
     })
     .unwrap();

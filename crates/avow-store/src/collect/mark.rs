@@ -1,0 +1,119 @@
+//! Everything that something to be kept rests on.
+
+use std::collections::HashSet;
+
+use avow_model::action::Action;
+use avow_model::attempt::Attempt;
+use avow_model::digest::{ActionDigest, Artifact, BlobDigest, PlanDigest, ReadsDigest};
+use avow_model::plan::{Plan, Source};
+use avow_model::reads::Reads;
+use avow_model::tree::{Entry, Tree};
+
+use crate::blob::{BlobStore, read_record};
+
+/// The blobs that must stay. What is missing or damaged is marked and not looked into: `store check` tells it.
+pub(super) struct Marks<'a> {
+    blobs: &'a dyn BlobStore,
+    live: HashSet<BlobDigest>,
+    opened: HashSet<BlobDigest>,
+}
+
+impl<'a> Marks<'a> {
+    pub(super) fn new(blobs: &'a dyn BlobStore) -> Marks<'a> {
+        Marks { blobs, live: HashSet::new(), opened: HashSet::new() }
+    }
+
+    pub(super) fn has(&self, digest: BlobDigest) -> bool {
+        self.live.contains(&digest)
+    }
+
+    pub(super) fn into_blobs(self) -> impl Iterator<Item = BlobDigest> {
+        self.live.into_iter()
+    }
+
+    /// A blob alone.
+    pub(super) fn blob(&mut self, digest: BlobDigest) {
+        self.live.insert(digest);
+    }
+
+    /// A file, or a folder with everything in it.
+    pub(super) fn artifact(&mut self, artifact: Artifact) {
+        self.blob(artifact.blob());
+        let Artifact::Tree(digest) = artifact else { return };
+        if !self.opened.insert(digest.into()) {
+            return;
+        }
+        let Ok(tree) = read_record::<Tree>(self.blobs, digest) else { return };
+        for entry in tree.entries.into_values() {
+            match entry {
+                Entry::File { digest, .. } => self.blob(digest),
+                Entry::Tree { digest } => self.artifact(Artifact::Tree(digest)),
+                Entry::Link { .. } | Entry::Empty => {}
+            }
+        }
+    }
+
+    /// An action with its code and inputs.
+    pub(super) fn action(&mut self, digest: ActionDigest) {
+        self.blob(digest.into());
+        if !self.opened.insert(digest.into()) {
+            return;
+        }
+        let Ok(action) = read_record::<Action>(self.blobs, digest) else { return };
+        if let Some(code) = action.code {
+            self.artifact(Artifact::Tree(code));
+        }
+        if let Some(lock) = action.environment {
+            self.blob(lock);
+        }
+        action.inputs.into_values().for_each(|artifact| self.artifact(artifact));
+    }
+
+    /// An attempt: its action, its outputs, what it printed.
+    pub(super) fn attempt(&mut self, attempt: &Attempt) {
+        self.action(attempt.action);
+        for artifact in owned(attempt) {
+            self.artifact(artifact);
+        }
+        self.reads(attempt.reads);
+    }
+
+    /// What an attempt was seen to read, as a record.
+    pub(super) fn reads(&mut self, digest: Option<ReadsDigest>) {
+        let mut reads = digest;
+        while let Some(digest) = reads.filter(|digest| self.opened.insert((*digest).into())) {
+            self.blob(digest.into());
+            reads = read_record::<Reads>(self.blobs, digest).ok().and_then(|record| record.installed);
+        }
+    }
+
+    /// A plan with the code and the files that it names, so that it can be carried out.
+    pub(super) fn plan(&mut self, digest: PlanDigest) {
+        self.blob(digest.into());
+        if !self.opened.insert(digest.into()) {
+            return;
+        }
+        let Ok(plan) = read_record::<Plan>(self.blobs, digest) else { return };
+        for stage in plan.stages {
+            if let Some(code) = stage.code {
+                self.artifact(Artifact::Tree(code));
+            }
+            if let Some(environment) = stage.environment {
+                self.blob(environment.lock);
+            }
+            for input in stage.inputs.into_values() {
+                match input.from {
+                    Source::Path { artifact, .. } => self.artifact(artifact),
+                    Source::Url { digest, .. } => self.blob(digest),
+                    Source::Output { .. } => {}
+                }
+            }
+        }
+    }
+}
+
+/// What an attempt wrote and printed.
+pub(super) fn owned(attempt: &Attempt) -> impl Iterator<Item = Artifact> {
+    let logs = [attempt.stdout, attempt.stderr].into_iter().flatten().map(Artifact::Blob);
+    attempt.outputs.values().map(|produced| produced.artifact).chain(logs)
+}
