@@ -18,7 +18,7 @@ use avow_model::digest::{ActionDigest, Artifact, AttemptDigest, PlanDigest};
 use avow_model::expand::{self, Member};
 use avow_model::ledger::Ledger;
 use avow_model::plan::{Keep, Plan};
-use avow_store::Recorded;
+use avow_store::{Recorded, meter};
 use serde::Serialize;
 
 use crate::finding::Finding;
@@ -170,6 +170,7 @@ pub fn walk(
     let mut walker = Walker { plan, source, ledger, registration, registered, made, findings };
     for stage in topological(plan)? {
         for member in expand::members(plan, stage) {
+            meter::members(1);
             let evidence = walker.member(member)?;
             visit(evidence);
         }

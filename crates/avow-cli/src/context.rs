@@ -1,5 +1,6 @@
 //! What most commands begin with: the spec, its project, its plan, and a read-only view of the store.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,10 +11,11 @@ use avow_model::digest::{BlobDigest, TreeDigest};
 use avow_model::ledger::Ledger;
 use avow_model::plan::{Plan, Terms};
 use avow_model::tree::Tree;
-use avow_spec::{Diagnostic, Experiment, Lowered, World};
+use avow_spec::{Diagnostic, Lowered, Read, World};
 use avow_store::blob::read_record;
-use avow_store::{Catalogue, FileBlobs, LedgerFile, MemoryStamps, Project, journal};
+use avow_store::{Catalogue, FileBlobs, FileStamps, LedgerFile, MemoryStamps, Project, cache, journal};
 
+use crate::compiled::{Compiled, compile};
 use crate::diagnostics;
 use crate::exit::Exit;
 use crate::failure;
@@ -33,10 +35,10 @@ pub struct Spec {
     pub folder: String,
     /// Its text.
     pub text: String,
-    /// What reading it found.
-    pub diagnostics: Vec<Diagnostic>,
-    /// The experiment, where the text is a mapping at all.
-    pub experiment: Option<Experiment>,
+    /// Whether what became of it may be kept: not where it holds what nobody should keep.
+    pub lasting: bool,
+    /// What reading it found; a compiled spec need not be read.
+    read: OnceCell<Read>,
 }
 
 /// A plan with what came beside it.
@@ -71,9 +73,15 @@ impl Spec {
             .map_err(|error| Failure::new(Exit::Machine, format!("cannot find `{shown}`")).because(error))?;
         let folder = absolute.parent().unwrap_or(Path::new("/"));
         let project = Project::discover(folder).map_err(failure::store)?;
-        let mut read = avow_spec::read(&text);
-        let mut text = text;
-        read.diagnostics.extend(secrets::literal(&project, read.experiment.as_ref(), &mut text));
+        let (mut text, read) = (text, OnceCell::new());
+        // A key may be spelled with escapes. Most specs have neither, and need not be read for it.
+        let mut literal = Vec::new();
+        if text.contains("secrets") || text.contains('\\') {
+            let mut found = avow_spec::read(&text);
+            literal = secrets::literal(&project, found.experiment.as_ref(), &mut text);
+            found.diagnostics.extend(literal.iter().cloned());
+            read.get_or_init(|| found);
+        }
         let inside =
             |path: &Path| path.strip_prefix(project.root()).unwrap_or(path).to_string_lossy().into_owned();
         Ok(Spec {
@@ -81,16 +89,26 @@ impl Spec {
             path: inside(&absolute),
             folder: inside(folder),
             text,
-            diagnostics: read.diagnostics,
-            experiment: read.experiment,
+            read,
+            lasting: literal.is_empty(),
             project,
         })
     }
 
+    fn read(&self) -> &Read {
+        self.read.get_or_init(|| avow_spec::read(&self.text))
+    }
+
+    /// The experiment's name as written, if it has one.
+    pub fn name(&self) -> Option<&str> {
+        plain_name(&self.text).or_else(|| self.read().experiment.as_ref()?.name())
+    }
+
     /// Lowers it with a world of some depth. All diagnostics are returned with the result.
     pub fn lower(&self, world: &dyn World) -> (Option<Lowered>, Vec<Diagnostic>) {
-        let mut all = self.diagnostics.clone();
+        let mut all = self.read().diagnostics.clone();
         let lowered = self
+            .read()
             .experiment
             .as_ref()
             .map(|experiment| avow_spec::lower(experiment, world, avow_ops::signatures()));
@@ -103,53 +121,76 @@ impl Spec {
 
     /// Lowers it with digests of what is on disk, storing nothing.
     pub fn plan(&self, output: &Output) -> Result<Planned, Failure> {
-        let blobs = FileBlobs::new(self.project.clone(), Arc::new(MemoryStamps::default()));
-        let stamps = MemoryStamps::default();
-        let world = ProjectWorld::new(self, Depth::Hash { blobs: &blobs, stamps: &stamps });
-        self.plan_with(&world, output, false)
+        self.plan_hashed(BTreeMap::new(), output)
     }
 
     /// The same for commands that read results: programs are taken to be what they were when the latest run of
     /// the experiment used them.
     pub fn plan_as_run(&self, output: &Output) -> Result<Planned, Failure> {
-        let blobs = FileBlobs::new(self.project.clone(), Arc::new(MemoryStamps::default()));
-        let stamps = MemoryStamps::default();
-        let world = ProjectWorld::new(self, Depth::Hash { blobs: &blobs, stamps: &stamps });
-        self.plan_with(&world.recorded(self.programs_as_run(&blobs)?), output, false)
+        self.plan_hashed(self.programs_as_run()?, output)
     }
 
-    fn programs_as_run(&self, blobs: &FileBlobs) -> Result<BTreeMap<String, BlobDigest>, Failure> {
-        let name = self.experiment.as_ref().and_then(Experiment::name);
-        let Some(name) = name else { return Ok(BTreeMap::new()) };
+    fn plan_hashed(
+        &self,
+        programs: BTreeMap<String, BlobDigest>,
+        output: &Output,
+    ) -> Result<Planned, Failure> {
+        let blobs = FileBlobs::new(self.project.clone(), Arc::new(MemoryStamps::default()));
+        let stamps = FileStamps::open(&self.project);
+        let world = ProjectWorld::new(self, Depth::Hash { blobs: &blobs, stamps: &stamps });
+        let planned = self.plan_with(&world.recorded(programs), output);
+        stamps.save();
+        planned
+    }
+
+    fn programs_as_run(&self) -> Result<BTreeMap<String, BlobDigest>, Failure> {
+        let Some(name) = self.name() else { return Ok(BTreeMap::new()) };
         let catalogue = Catalogue::open(&self.project).map_err(failure::store)?;
         let Some(digest) = catalogue.latest(Some(name)).map(|run| run.plan) else {
             return Ok(BTreeMap::new());
         };
+        let kept = format!("programs-{digest}");
+        if let Some(bytes) = cache::get(&self.project, &kept)
+            && let Ok(programs) = serde_json::from_slice(&bytes)
+        {
+            return Ok(programs);
+        }
         // A plan record that is gone or damaged is named by the audit; the programs of today stand in for it.
-        let plan: Option<Plan> = read_record(blobs, digest).ok();
-        Ok(plan.into_iter().flat_map(|plan| plan.stages).flat_map(|stage| stage.toolchain).collect())
+        let blobs = FileBlobs::new(self.project.clone(), Arc::new(MemoryStamps::default()));
+        let Ok(plan) = read_record::<Plan>(&blobs, digest) else { return Ok(BTreeMap::new()) };
+        let programs = plan.stages.into_iter().flat_map(|stage| stage.toolchain).collect();
+        if let Ok(bytes) = serde_json::to_vec(&programs) {
+            cache::put(&self.project, &kept, bytes);
+            cache::trim(&self.project, "programs-", KEPT);
+        }
+        Ok(programs)
     }
 
-    /// Lowers it with a given world; errors become a failure, warnings are printed where asked.
-    pub fn plan_with(
-        &self,
-        world: &ProjectWorld<'_>,
-        output: &Output,
-        warnings: bool,
-    ) -> Result<Planned, Failure> {
-        let (lowered, all) = self.lower(world);
+    /// Lowers it with a given world; errors become a failure.
+    pub fn plan_with(&self, world: &ProjectWorld<'_>, output: &Output) -> Result<Planned, Failure> {
+        let compiled = compile(self, world, true);
+        self.sound(&compiled, world, output)?;
+        let plan = compiled.plan.expect("a sound spec has a plan");
+        Ok(Planned { plan, terms: compiled.terms, trees: world.trees() })
+    }
+
+    /// Finds the problems of a spec before anything is waited for or stored: errors become a failure. What is
+    /// returned has warnings and terms, and no plan.
+    pub fn problems(&self, output: &Output) -> Result<Compiled, Failure> {
+        let world = ProjectWorld::new(self, Depth::Look);
+        let compiled = compile(self, &world, false);
+        self.sound(&compiled, &world, output)?;
+        Ok(compiled)
+    }
+
+    fn sound(&self, compiled: &Compiled, world: &ProjectWorld<'_>, output: &Output) -> Result<(), Failure> {
         if let Some(error) = world.failure() {
             return Err(failure::store(error));
         }
-        if all.iter().any(Diagnostic::is_error) || lowered.as_ref().is_none_or(|l| l.plan.is_none()) {
-            return Err(self.invalid(&all, output));
+        if !compiled.good || compiled.diagnostics.iter().any(Diagnostic::is_error) {
+            return Err(self.invalid(&compiled.diagnostics, output));
         }
-        if warnings && !output.quiet && !all.is_empty() {
-            output.always(diagnostics::render(&self.shown, &self.text, &all, output.colour).trim_end());
-        }
-        let lowered = lowered.expect("checked above");
-        let plan = lowered.plan.expect("checked above");
-        Ok(Planned { plan: Arc::new(plan), terms: lowered.terms, trees: world.trees() })
+        Ok(())
     }
 
     /// The failure that shows every problem.
@@ -186,6 +227,22 @@ fn find_spec() -> Result<PathBuf, Failure> {
             .hint(format!("name one, e.g. `avow run {}`", many[0].display())))
         }
     }
+}
+
+/// Plans whose programs are kept.
+const KEPT: usize = 12;
+
+/// The name on the one line that begins with `experiment:`, where it is a plain word. Whatever else a valid spec
+/// holds is indented or begins with another key, so the whole text need not be read for it.
+fn plain_name(text: &str) -> Option<&str> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("experiment:"));
+    let (rest, None) = (lines.next()?, lines.next()) else { return None };
+    let name = rest.strip_prefix(' ')?.trim();
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');
+    // What reads as a number or a truth is no text.
+    let begins = name.starts_with(|c: char| c.is_ascii_lowercase());
+    let meaning = matches!(name, "true" | "false" | "null");
+    (begins && !meaning && name.chars().all(plain)).then_some(name)
 }
 
 fn begins_like_a_spec(text: &str) -> bool {

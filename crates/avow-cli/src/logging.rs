@@ -29,3 +29,15 @@ fn file(project: &Project) -> Option<fs::File> {
     let time = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
     fs::File::create(project.logs().join(format!("{time}-{}.log", std::process::id()))).ok()
 }
+
+/// Tells how much this process read: in the log, and as JSON in the file that the variable `AVOW_COUNTS` names. Tests
+/// compare a small project with a large one by it.
+pub fn counts() {
+    let counts = avow_store::meter::counts();
+    tracing::debug!(?counts, "read");
+    let Some(path) = std::env::var_os("AVOW_COUNTS") else { return };
+    let written = serde_json::to_vec(&counts).map_err(std::io::Error::other);
+    if let Err(error) = written.and_then(|json| fs::write(&path, json)) {
+        tracing::warn!(%error, "the counts could not be written");
+    }
+}

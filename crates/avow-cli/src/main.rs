@@ -4,7 +4,9 @@
 //! errors become words in one place ([`failure`], [`output`]).
 
 mod args;
+mod asking;
 mod commands;
+mod compiled;
 mod context;
 mod diagnostics;
 mod exit;
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
     }
     let exit =
         dispatch(&cli.command, cli.verbose, &output).unwrap_or_else(|failure| output.failure(&failure));
+    logging::counts();
     exit.into()
 }
 

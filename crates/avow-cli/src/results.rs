@@ -13,6 +13,11 @@ use crate::failure;
 use crate::output::Failure;
 use crate::settings::Settings;
 
+/// Whether the project asks for a copy.
+pub fn wanted(spec: &Spec) -> Result<bool, Failure> {
+    Ok(Settings::of(&spec.project)?.results.is_some())
+}
+
 /// Writes `DIR/EXPERIMENT.csv` and `DIR/EXPERIMENT.verdicts.json`, unless values are hidden.
 pub fn keep(spec: &Spec, plan: &Plan, report: &Report) -> Result<(), Failure> {
     let Some(folder) = Settings::of(&spec.project)?.results else { return Ok(()) };

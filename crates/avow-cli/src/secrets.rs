@@ -10,12 +10,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use avow_exec::{SHORTEST_SECRET, Secrets};
+use avow_model::plan::Terms;
 use avow_spec::{Diagnostic, Experiment};
 use avow_store::Project;
 use rustix::process::getuid;
 use zeroize::Zeroizing;
 
-use crate::context::Planned;
 use crate::exit::Exit;
 use crate::output::Failure;
 use crate::settings::Settings;
@@ -65,11 +65,13 @@ pub struct Vault {
 
 impl Vault {
     /// Looks the values up.
-    pub fn open(project: &Project, planned: &Planned, file: Option<&Path>) -> Result<Vault, Failure> {
-        let named = planned
-            .terms
-            .iter()
-            .flat_map(|(stage, terms)| terms.secrets.iter().map(move |name| (name, stage)));
+    pub fn open(
+        project: &Project,
+        terms: &BTreeMap<String, Terms>,
+        file: Option<&Path>,
+    ) -> Result<Vault, Failure> {
+        let named =
+            terms.iter().flat_map(|(stage, terms)| terms.secrets.iter().map(move |name| (name, stage)));
         let stages: BTreeMap<&String, &String> = named.collect();
         if stages.is_empty() {
             return Ok(Vault { secrets: Secrets::default(), missing: Vec::new() });

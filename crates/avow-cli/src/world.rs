@@ -75,6 +75,32 @@ impl<'a> ProjectWorld<'a> {
         self.trees.borrow().clone()
     }
 
+    /// What decides which answers it gives, besides the files themselves: whether it digests content, and the
+    /// programs it takes as recorded.
+    pub fn kind(&self) -> (bool, &BTreeMap<String, BlobDigest>) {
+        (!matches!(self.depth, Depth::Look), &self.recorded)
+    }
+
+    /// The digest of a file that [`World::text`] would read; `None` where it would read none.
+    pub fn text_digest(&self, path: &str) -> Option<BlobDigest> {
+        let path = self.root.join(path);
+        let metadata = path.metadata().ok()?;
+        if !metadata.is_file() || metadata.len() > TEXT_LIMIT {
+            return None;
+        }
+        match self.depth {
+            Depth::Look => std::fs::read(path).ok().map(|bytes| BlobDigest::of(&bytes)),
+            Depth::Hash { blobs, stamps } | Depth::Store { blobs, stamps } => {
+                Ingest::new(blobs, stamps).hash_file(&path).ok().map(|file| file.digest)
+            }
+        }
+    }
+
+    /// Whether some question could not be answered.
+    pub fn has_failed(&self) -> bool {
+        self.failed.borrow().is_some()
+    }
+
     /// The failure of store or machine that kept a question from being answered, if there was one. It is not the
     /// spec's fault, and is told instead of what the spec seemed to lack.
     pub fn failure(&self) -> Option<StoreError> {

@@ -19,6 +19,7 @@ mod error;
 mod files;
 
 pub mod blob;
+pub mod cache;
 pub mod catalogue;
 pub mod check;
 pub mod collect;
@@ -41,6 +42,7 @@ pub mod space;
 pub mod stamp;
 
 pub use blob::{BlobStore, FileBlobs, Intake, MemoryBlobs};
+pub use cache::FileStamps;
 pub use catalogue::Catalogue;
 pub use error::{Fault, StoreError};
 pub use files::nonce;

@@ -12,6 +12,7 @@ static LINES: AtomicU64 = AtomicU64::new(0);
 static PAGES: AtomicU64 = AtomicU64::new(0);
 static LOOKS: AtomicU64 = AtomicU64::new(0);
 static BLOBS: AtomicU64 = AtomicU64::new(0);
+static MEMBERS: AtomicU64 = AtomicU64::new(0);
 
 /// What this process has read so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -26,6 +27,8 @@ pub struct Counts {
     pub looks: u64,
     /// Blobs read or hashed.
     pub blobs: u64,
+    /// Members whose state was worked out.
+    pub members: u64,
 }
 
 /// The counters as they stand.
@@ -37,7 +40,13 @@ pub fn counts() -> Counts {
         pages: of(&PAGES),
         looks: of(&LOOKS),
         blobs: of(&BLOBS),
+        members: of(&MEMBERS),
     }
+}
+
+/// Notes that the state of so many members was worked out. For the layers above, which know what a member is.
+pub fn members(members: u64) {
+    MEMBERS.fetch_add(members, Ordering::Relaxed);
 }
 
 pub(crate) fn journal(lines: u64) {

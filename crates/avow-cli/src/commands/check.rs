@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use avow_model::expand;
 use avow_model::plan::Plan;
-use avow_spec::{Diagnostic, Lowered};
+use avow_spec::Diagnostic;
 
 use crate::args::Check;
+use crate::compiled::{Compiled, compile};
 use crate::context::Spec;
 use crate::diagnostics;
 use crate::exit::Exit;
@@ -25,24 +26,24 @@ pub fn check(args: &Check, output: &Output) -> Result<Exit, Failure> {
     for path in paths {
         let spec = Spec::open(path.as_deref())?;
         let world = ProjectWorld::new(&spec, Depth::Look);
-        let (lowered, all) = spec.lower(&world);
-        let bad = all.iter().any(|d| d.is_error() || args.strict)
-            || lowered.as_ref().is_none_or(|lowered| lowered.plan.is_none());
+        let compiled = compile(&spec, &world, true);
+        let all = &compiled.diagnostics;
+        let bad = all.iter().any(|d| d.is_error() || args.strict) || !compiled.good;
         if args.json {
             let found = all.iter().map(|d| diagnostics::json(&spec.shown, &spec.text, d));
             json.extend(found.filter_map(|d| serde_json::to_value(d).ok()));
         } else if !all.is_empty() {
-            output.always(diagnostics::render(&spec.shown, &spec.text, &all, output.colour).trim_end());
+            output.always(diagnostics::render(&spec.shown, &spec.text, all, output.colour).trim_end());
         }
         if bad {
             exit = Exit::SpecInvalid;
             if !args.json {
-                output.always(verdict_line(&spec, &all));
+                output.always(verdict_line(&spec, all));
             }
             continue;
         }
         if !args.json {
-            say_good(&spec, lowered.as_ref(), args.full, output)?;
+            say_good(&spec, &compiled, args.full, output)?;
         }
     }
     if args.json {
@@ -64,10 +65,10 @@ fn verdict_line(spec: &Spec, all: &[Diagnostic]) -> String {
     format!("{}: {}", spec.shown, parts.join(", "))
 }
 
-fn say_good(spec: &Spec, lowered: Option<&Lowered>, full: bool, output: &Output) -> Result<(), Failure> {
-    let Some((lowered, plan)) = lowered.and_then(|l| Some((l, l.plan.as_ref()?))) else { return Ok(()) };
+fn say_good(spec: &Spec, compiled: &Compiled, full: bool, output: &Output) -> Result<(), Failure> {
+    let Some(plan) = compiled.plan.as_deref() else { return Ok(()) };
     if full {
-        return output.data(avow_spec::full(plan, &lowered.terms, &lowered.code).trim_end());
+        return output.data(avow_spec::full(plan, &compiled.terms, &compiled.code).trim_end());
     }
     let members = (0..plan.stages.len()).map(|i| members(plan, i)).fold(0, u64::saturating_add);
     output.data(format!(
@@ -77,9 +78,8 @@ fn say_good(spec: &Spec, lowered: Option<&Lowered>, full: bool, output: &Output)
         words::count(members, "member"),
         words::count(plan.claims.len() as u64, "claim"),
     ))?;
-    // A method without a smallest p says nothing about what n can show.
-    for reach in lowered.reach.iter().filter(|reach| !reach.reachable || reach.smallest_q != Some(0.0)) {
-        output.data(format!("  {}: {reach}", reach.claim))?;
+    for reach in &compiled.reach {
+        output.data(format!("  {reach}"))?;
     }
     Ok(())
 }

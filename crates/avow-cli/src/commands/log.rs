@@ -70,7 +70,7 @@ fn permitted(
 
 /// The experiment's name.
 pub fn name_of(spec: &Spec) -> Result<String, Failure> {
-    spec.experiment.as_ref().and_then(|e| e.name()).map(str::to_owned).ok_or_else(|| {
+    spec.name().map(str::to_owned).ok_or_else(|| {
         Failure::new(Exit::SpecInvalid, format!("the spec `{}` names no experiment", spec.shown))
             .hint("`avow check` shows every problem")
     })

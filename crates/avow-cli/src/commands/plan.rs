@@ -1,13 +1,13 @@
 //! `avow plan` and `avow run --dry-run`: what would run, what is reused, and why.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use avow_engine::{Lookup, current_registration};
 use avow_model::attempt::Attempt;
 use avow_model::expand;
 use avow_planner::{Command, Event, Found, Miss, Planner, Reason, Settings, Target};
-use avow_store::RecordStore;
+use avow_store::{RecordStore, meter};
 use indexmap::IndexMap;
 use serde::Serialize;
 
@@ -58,7 +58,8 @@ pub fn show(
     if json {
         return output.json(&members);
     }
-    let price = prices(planned, &reading)?;
+    let running: BTreeSet<&str> = members.iter().filter(|m| m.runs).map(|m| m.stage.as_str()).collect();
+    let price = prices(planned, &reading, &running)?;
     summary(planned, &planner, &members, &price, output)?;
     for line in if all { listed(&members) } else { grouped(&members) } {
         output.data(format!("  {line}"))?;
@@ -107,7 +108,7 @@ fn summary(
         *runs += usize::from(member.runs);
     }
     for stage in planner.graph().order().iter().map(|i| &planned.plan.stages[*i].name) {
-        let (all, runs) = by_stage.get(stage.as_str()).copied().unwrap_or_default();
+        let Some((all, runs)) = by_stage.get(stage.as_str()).copied() else { continue };
         let cost = price.get(stage).map(|mean| words::seconds(mean * runs as f64));
         let cost = if runs == 0 { String::new() } else { cost.unwrap_or_else(|| "not known yet".to_owned()) };
         rows.push(vec![stage.clone(), (all - runs).to_string(), runs.to_string(), cost]);
@@ -118,11 +119,15 @@ fn summary(
     Ok(())
 }
 
-/// Mean CPU seconds of a stage's successful attempts so far.
-fn prices(planned: &Planned, reading: &Reading) -> Result<BTreeMap<String, f64>, Failure> {
+/// Mean CPU seconds of the successful attempts so far, for stages that would run.
+fn prices(
+    planned: &Planned,
+    reading: &Reading,
+    running: &BTreeSet<&str>,
+) -> Result<BTreeMap<String, f64>, Failure> {
     let mut prices = BTreeMap::new();
-    for stage in &planned.plan.stages {
-        let history = reading.index.latest_of_stage(&planned.plan.experiment, &stage.name, 50);
+    for stage in running {
+        let history = reading.index.latest_of_stage(&planned.plan.experiment, stage, 50);
         let mut seconds = Vec::new();
         for (_, digest) in history.map_err(failure::store)? {
             if let Some(recorded) = reading.index.attempt(digest).map_err(failure::store)?
@@ -132,7 +137,7 @@ fn prices(planned: &Planned, reading: &Reading) -> Result<BTreeMap<String, f64>,
             }
         }
         if !seconds.is_empty() {
-            prices.insert(stage.name.clone(), seconds.iter().sum::<f64>() / seconds.len() as f64);
+            prices.insert((*stage).to_owned(), seconds.iter().sum::<f64>() / seconds.len() as f64);
         }
     }
     Ok(prices)
@@ -155,6 +160,7 @@ pub fn forecast(planned: &Planned, reading: &Reading, only: Vec<Target>) -> Resu
         runs: &runs,
         registered: &registered,
     };
+    meter::members(planner.tally().members);
     let mut commands = planner.owed();
     while let Some(command) = commands.pop() {
         let Command::Look { member, digest, .. } = command else { continue };

@@ -15,10 +15,7 @@ use crate::world::{Depth, ProjectWorld};
 pub fn register(args: &args::Register, output: &Output) -> Result<Exit, Failure> {
     let spec = Spec::open(args.spec.spec.as_deref())?;
     // Problems are found before anything is stored.
-    let (lowered, all) = spec.lower(&ProjectWorld::new(&spec, Depth::Look));
-    if lowered.is_none_or(|l| l.plan.is_none()) || all.iter().any(|d| d.is_error()) {
-        return Err(spec.invalid(&all, output));
-    }
+    let all = spec.problems(output)?.diagnostics;
     if !all.is_empty() && !args.accept_warnings {
         let rendered = diagnostics::render(&spec.shown, &spec.text, &all, output.colour);
         return Err(Failure::new(Exit::SpecInvalid, "a registration is for ever, and the spec has warnings")
@@ -27,7 +24,7 @@ pub fn register(args: &args::Register, output: &Output) -> Result<Exit, Failure>
     }
     let session = super::run::session(&spec.project, output, None)?;
     let (blobs, stamps) = (&*session.blobs, &*session.index);
-    let planned = spec.plan_with(&ProjectWorld::new(&spec, Depth::Store { blobs, stamps }), output, false)?;
+    let planned = spec.plan_with(&ProjectWorld::new(&spec, Depth::Store { blobs, stamps }), output)?;
     let done = freeze(&session, &planned.plan, spec.text.as_bytes()).map_err(failure::engine)?;
     if args.json {
         output.json(&json!({

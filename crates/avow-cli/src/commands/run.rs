@@ -21,6 +21,7 @@ use crate::args;
 use crate::commands::plan::{forecast, show, targets};
 use crate::commands::verdict;
 use crate::context::{Planned, Reading, Spec};
+use crate::diagnostics;
 use crate::exit::Exit;
 use crate::failure;
 use crate::logging;
@@ -45,15 +46,19 @@ pub fn run(args: &args::Run, verbose: u8, output: &Output) -> Result<Exit, Failu
         return Ok(Exit::Done);
     }
     // Problems are found before waiting for anybody, and before anything is stored.
-    let looked = spec.plan_with(&ProjectWorld::new(&spec, Depth::Look), output, true)?;
-    let vault = Vault::open(&spec.project, &looked, args.secrets_file.as_deref())?;
+    let looked = spec.problems(output)?;
+    if !output.quiet && !looked.diagnostics.is_empty() {
+        let rendered = diagnostics::render(&spec.shown, &spec.text, &looked.diagnostics, output.colour);
+        output.always(rendered.trim_end());
+    }
+    let vault = Vault::open(&spec.project, &looked.terms, args.secrets_file.as_deref())?;
     logging::start(verbose, Some(&spec.project));
     let control = Control::new()?;
     let session = session(&spec.project, output, Some(&control.cancel))?;
     tell_past(&session, output);
     let planned = {
         let (blobs, stamps) = (&*session.blobs, &*session.index);
-        spec.plan_with(&ProjectWorld::new(&spec, Depth::Store { blobs, stamps }), output, false)?
+        spec.plan_with(&ProjectWorld::new(&spec, Depth::Store { blobs, stamps }), output)?
     };
     tell_registration(&planned.plan, &session, output)?;
     needed(&spec, &planned, &args.only, &vault)?;

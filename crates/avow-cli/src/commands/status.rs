@@ -33,7 +33,7 @@ pub fn status(args: &args::Status, output: &Output) -> Result<Exit, Failure> {
 fn subject(args: &args::Status) -> Result<(Project, Option<String>), Failure> {
     match Spec::open(args.spec.spec.as_deref()) {
         Ok(spec) => {
-            let name = spec.experiment.as_ref().and_then(|e| e.name()).map(str::to_owned);
+            let name = spec.name().map(str::to_owned);
             Ok((spec.project, name))
         }
         // Without a spec the project's latest run is meant.

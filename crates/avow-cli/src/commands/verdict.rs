@@ -43,15 +43,21 @@ pub fn verdict(args: &args::Verdict, output: &Output) -> Result<Exit, Failure> {
 
 /// The verdicts at the end of a run.
 pub fn after_run(spec: &Spec, plan: &Plan, peek: bool, json: bool, output: &Output) -> Result<Exit, Failure> {
+    let nothing_to_judge = plan.claims.is_empty() && !json;
+    if nothing_to_judge {
+        output.say("the spec makes no claims; `avow table` prints the measurements");
+        // Everything that exists is not gone through for it either.
+        if !crate::results::wanted(spec)? {
+            return Ok(Exit::Done);
+        }
+    }
     let report = report(spec, plan, peek)?;
     let exit = damage(&report, output);
-    if plan.claims.is_empty() && !json {
-        output.say("the spec makes no claims; `avow table` prints the measurements");
-    } else if json {
+    if json {
         output.json(&report)?;
-    } else if report.hidden {
+    } else if report.hidden && !nothing_to_judge {
         hidden(&report, output)?;
-    } else {
+    } else if !nothing_to_judge {
         output.data(words::verdict::lines(plan, &report, output).trim_end())?;
     }
     crate::results::keep(spec, plan, &report)?;

@@ -1,0 +1,148 @@
+//! A world that notes what a spec asked of it, so that the answers can be compared later.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use avow_model::digest::{Artifact, BlobDigest, TreeDigest};
+use avow_spec::{Found, World};
+use serde::{Deserialize, Serialize};
+
+use crate::world::ProjectWorld;
+
+/// Every question about the world outside a spec, with its answer.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Asked {
+    looks: BTreeMap<String, Seen>,
+    /// Texts by their digests.
+    texts: BTreeMap<String, Option<BlobDigest>>,
+    programs: BTreeMap<String, Option<BlobDigest>>,
+    artifacts: BTreeMap<String, Result<Artifact, String>>,
+    code: BTreeMap<Vec<String>, Result<TreeDigest, String>>,
+    /// Folders by the digests of their names.
+    names: BTreeMap<String, BlobDigest>,
+}
+
+/// What is at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Seen {
+    Nothing,
+    File,
+    Program,
+    Folder,
+}
+
+impl From<Option<Found>> for Seen {
+    fn from(found: Option<Found>) -> Seen {
+        match found {
+            None => Seen::Nothing,
+            Some(Found { folder: true, .. }) => Seen::Folder,
+            Some(Found { executable: true, .. }) => Seen::Program,
+            Some(_) => Seen::File,
+        }
+    }
+}
+
+impl Seen {
+    fn found(self) -> Option<Found> {
+        let found = |folder, executable| Some(Found { folder, executable });
+        match self {
+            Seen::Nothing => None,
+            Seen::File => found(false, false),
+            Seen::Program => found(false, true),
+            Seen::Folder => found(true, false),
+        }
+    }
+}
+
+fn digest_of_names(names: &[String]) -> BlobDigest {
+    BlobDigest::of(names.join("\0").as_bytes())
+}
+
+impl Asked {
+    /// How many questions there are.
+    pub fn len(&self) -> usize {
+        self.looks.len()
+            + self.texts.len()
+            + self.programs.len()
+            + self.artifacts.len()
+            + self.code.len()
+            + self.names.len()
+    }
+
+    /// Whether the world answers every question as it did. Content that is asked for is stored where the world
+    /// stores, as it is when a spec asks.
+    pub fn holds(&self, world: &ProjectWorld<'_>) -> bool {
+        self.looks.iter().all(|(path, seen)| Seen::from(world.look(path)) == *seen)
+            && self.names.iter().all(|(folder, names)| digest_of_names(&world.names(folder)) == *names)
+            && self.texts.iter().all(|(path, digest)| world.text_digest(path) == *digest)
+            && self.programs.iter().all(|(word, digest)| world.program(word) == *digest)
+            && self.artifacts.iter().all(|(path, artifact)| world.artifact(path) == *artifact)
+            && self.code.iter().all(|(paths, tree)| world.code(paths) == *tree)
+    }
+}
+
+/// A project's world that remembers what it was asked, and asks nothing twice.
+pub struct Asking<'w, 'a> {
+    world: &'w ProjectWorld<'a>,
+    asked: RefCell<Asked>,
+}
+
+impl<'w, 'a> Asking<'w, 'a> {
+    /// Nothing has been asked yet.
+    pub fn new(world: &'w ProjectWorld<'a>) -> Asking<'w, 'a> {
+        Asking { world, asked: RefCell::default() }
+    }
+
+    /// Everything that was asked.
+    pub fn finish(self) -> Asked {
+        self.asked.into_inner()
+    }
+}
+
+/// The known answer, or the world's, which is then known.
+fn answer<K: Ord + ToOwned<Owned = O> + ?Sized, O: Ord + std::borrow::Borrow<K>, V: Clone>(
+    known: &mut BTreeMap<O, V>,
+    question: &K,
+    ask: impl FnOnce() -> V,
+) -> V {
+    if let Some(answer) = known.get(question) {
+        return answer.clone();
+    }
+    let answer = ask();
+    known.insert(question.to_owned(), answer.clone());
+    answer
+}
+
+impl World for Asking<'_, '_> {
+    fn look(&self, path: &str) -> Option<Found> {
+        answer(&mut self.asked.borrow_mut().looks, path, || Seen::from(self.world.look(path))).found()
+    }
+
+    fn text(&self, path: &str) -> Option<String> {
+        answer(&mut self.asked.borrow_mut().texts, path, || self.world.text_digest(path));
+        self.world.text(path)
+    }
+
+    fn program(&self, word: &str) -> Option<BlobDigest> {
+        answer(&mut self.asked.borrow_mut().programs, word, || self.world.program(word))
+    }
+
+    fn artifact(&self, path: &str) -> Result<Artifact, String> {
+        answer(&mut self.asked.borrow_mut().artifacts, path, || self.world.artifact(path))
+    }
+
+    fn code(&self, paths: &[String]) -> Result<TreeDigest, String> {
+        answer(&mut self.asked.borrow_mut().code, paths, || self.world.code(paths))
+    }
+
+    fn beside(&self) -> String {
+        // Part of what a compiled spec is found by.
+        self.world.beside()
+    }
+
+    fn names(&self, folder: &str) -> Vec<String> {
+        let names = self.world.names(folder);
+        answer(&mut self.asked.borrow_mut().names, folder, || digest_of_names(&names));
+        names
+    }
+}
