@@ -283,7 +283,7 @@ impl Deviation {
     }
 }
 
-/// The stages that a claim selects from, and everything upstream of them.
+/// The stages that a claim selects from, and everything upstream of them, what searches measure included.
 pub fn rests_on<'p>(plan: &'p Plan, claim: &Claim) -> BTreeSet<&'p str> {
     let mut stages = BTreeSet::new();
     let mut open: Vec<&str> = parts(&claim.test).iter().map(|part| part.select.stage.as_str()).collect();
@@ -292,6 +292,8 @@ pub fn rests_on<'p>(plan: &'p Plan, claim: &Claim) -> BTreeSet<&'p str> {
             && stages.insert(stage.name.as_str())
         {
             open.extend(stage.producers().map(|(_, _, producer)| producer));
+            let searched = stage.scope.iter().filter_map(|axis| plan.axis(axis)?.search());
+            open.extend(searched.map(|search| search.stage.as_str()));
         }
     }
     stages
@@ -325,7 +327,8 @@ pub fn covered(plan: &Plan) -> BTreeSet<usize> {
                 let producer = plan.stage_index(name);
                 producer.is_some_and(|i| covered.contains(&i)) || reads_results(plan, &input.from)
             });
-            let calibrates = stage.kind == Some(Kind::Calibrate);
+            let searched = !avow_model::search::behind(plan, &stage.name).is_empty();
+            let calibrates = stage.kind == Some(Kind::Calibrate) || searched;
             if selected.contains(stage.name.as_str()) || repeated || follows || calibrates {
                 covered.insert(index);
             }

@@ -232,7 +232,10 @@ impl<'p> Evidence<'p> {
     /// How far the plan has been carried out.
     pub fn completeness(&self) -> Completeness {
         let done = self.members().filter(|e| e.fate.is_final()).count() as u64;
-        Completeness { done, open: self.members().count() as u64 - done }
+        // A search that is not over will still ask for members.
+        let searching =
+            avow_model::search::searches(self.plan).filter(|(_, s)| !s.state.is_over()).count() as u64;
+        Completeness { done, open: self.members().count() as u64 - done + searching }
     }
 
     /// Whether values must stay hidden: the plan is registered and not complete.

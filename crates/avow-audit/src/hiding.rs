@@ -13,6 +13,7 @@ use avow_model::plan::Plan;
 use crate::deviation;
 use crate::evidence::{Completeness, Evidence, Fate, MemberEvidence};
 use crate::registration::Registration;
+use crate::search;
 use crate::source::{AuditError, Source};
 
 /// A registered plan for whose completion values wait.
@@ -36,7 +37,8 @@ pub(crate) fn own(
 ) -> Result<Option<Completeness>, AuditError> {
     let completeness = match registered {
         Some(plan) => {
-            let other = Evidence::gather(plan, source, ledger)?;
+            let plan = search::follow(plan, source, ledger)?.plan;
+            let other = Evidence::gather(&plan, source, ledger)?;
             if made_under_registration(evidence).is_disjoint(&made_under_registration(&other)) {
                 return Ok(None);
             }
@@ -62,6 +64,7 @@ pub(crate) fn elsewhere(
             continue;
         };
         let here = here.get_or_insert_with(|| standing(evidence.members()).collect());
+        let plan = search::follow(&plan, source, ledger)?.plan;
         let there = Evidence::gather(&plan, source, ledger)?;
         let completeness = there.completeness();
         let read = read_by_claims(&there);

@@ -25,6 +25,7 @@ pub mod measure;
 pub mod planned;
 pub mod registration;
 pub mod report;
+pub mod search;
 pub mod source;
 
 pub use deviation::Deviation;

@@ -18,6 +18,7 @@ use crate::integrity::{self, RunJournal};
 use crate::judge::{self, Verdict};
 use crate::measure::{self, Problem, Readings};
 use crate::registration::{Registration, Standing, ledger_findings};
+use crate::search::{self, Searched};
 use crate::source::{AuditError, Source};
 
 /// What the audit of one plan found.
@@ -35,6 +36,9 @@ pub struct Report {
     pub completeness: Completeness,
     /// Whether values stay hidden, so that there are no verdicts.
     pub hidden: bool,
+    /// How far the searches of the plan have come; nothing while values stay hidden.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub searches: Vec<Searched>,
     /// Verdicts in the plan's order of claims.
     pub verdicts: Vec<Verdict>,
     /// What differs from what was registered; verdicts name positions in this list.
@@ -116,6 +120,7 @@ impl<'a> Audit<'a> {
             completeness: hiding.unwrap_or_else(|| evidence.completeness()),
             registration: evidence.registration,
             hidden,
+            searches: if hidden { Vec::new() } else { search::standing(plan) },
             verdicts,
             deviations,
             findings,

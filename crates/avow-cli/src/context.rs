@@ -20,6 +20,7 @@ use crate::diagnostics;
 use crate::exit::Exit;
 use crate::failure;
 use crate::output::{Failure, Output};
+use crate::search;
 use crate::secrets;
 use crate::world::{Depth, ProjectWorld};
 
@@ -170,7 +171,8 @@ impl Spec {
     pub fn plan_with(&self, world: &ProjectWorld<'_>, output: &Output) -> Result<Planned, Failure> {
         let compiled = compile(self, world, true);
         self.sound(&compiled, world, output)?;
-        let plan = compiled.plan.expect("a sound spec has a plan");
+        // What is kept of a spec is the plan as declared; what searches have found is worked out each time.
+        let plan = search::followed(&self.project, compiled.plan.expect("a sound spec has a plan"))?;
         Ok(Planned { plan, terms: compiled.terms, trees: world.trees() })
     }
 

@@ -85,6 +85,11 @@ pub fn engine(error: EngineError) -> Failure {
         EngineError::Exec(_) | EngineError::Random(_) => {
             Failure::new(Exit::Machine, "the machine failed").because(error).hint("`avow doctor` says more")
         }
+        EngineError::Judge(_) => {
+            Failure::new(Exit::Machine, "a search could not go on")
+                .because(error)
+                .hint("`avow store check` names every damaged file")
+        }
         EngineError::Graph(_) | EngineError::Panic(_) => {
             Failure::new(Exit::Internal, "this is a fault of avow itself")
                 .because(error)

@@ -17,6 +17,7 @@ mod places;
 mod policy;
 mod progress;
 mod results;
+mod search;
 mod secrets;
 mod settings;
 mod space;

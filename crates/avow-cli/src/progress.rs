@@ -13,6 +13,7 @@ use avow_planner::Tally;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::output::Output;
+use crate::search;
 use crate::words;
 
 /// Elsewhere than on a terminal, at most one line of progress in this time.
@@ -81,6 +82,7 @@ impl Progress {
                 self.running.insert(member);
             }
             Notice::Finished { member, attempt, again } => self.finished(&member, &attempt, again),
+            Notice::Decided(decision) => self.line(&search::step(&decision)),
             Notice::Tally(tally) => {
                 self.tally = tally;
                 self.draw();

@@ -32,6 +32,9 @@ pub enum EngineError {
         /// What it asks for.
         source: TooLarge,
     },
+    /// What a search rests on cannot be read.
+    #[error("the measurements that a search rests on cannot be read")]
+    Judge(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The operating system gave no random bytes.
     #[error("no random bytes could be had")]
     Random(#[source] std::io::Error),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use avow_model::attempt::{Attempt, Outcome, Timestamp};
 use avow_model::journal::Closing;
+use avow_model::search::Decision;
 use avow_planner::Tally;
 
 /// Something that happened, for a progress line.
@@ -37,6 +38,8 @@ pub enum Notice {
         /// Whether it will be tried again.
         again: bool,
     },
+    /// A search took a step.
+    Decided(Decision),
     /// How many members are in which state now.
     Tally(Tally),
     /// The run was told to stop.

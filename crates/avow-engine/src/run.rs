@@ -11,6 +11,7 @@ use avow_model::digest::{ActionDigest, Artifact, RegistrationDigest};
 use avow_model::expand::{self, Member};
 use avow_model::journal::{Closing, Event as JournalEvent, Hit, Opened};
 use avow_model::plan::{Plan, Reuse, Terms};
+use avow_model::search::searches;
 use avow_planner::{Command, Event, Found, Planner, Settings};
 use avow_store::journal::{journals, latest};
 use avow_store::{BlobStore, JournalWriter, LedgerFile, Recorded};
@@ -20,6 +21,7 @@ use tokio::task::JoinSet;
 use crate::clock::{attempt_id, now, random_hex, run_name};
 use crate::continued::heads_at_beginning;
 use crate::error::EngineError;
+use crate::judge::{Judge, Phases};
 use crate::lookup::Lookup;
 use crate::notice::{Notice, Report};
 use crate::recover::learn;
@@ -57,13 +59,35 @@ pub async fn run<E: Executor + 'static>(
     cancel: Cancel,
     notify: &mut (dyn FnMut(Notice) + Send),
 ) -> Result<Report, EngineError> {
-    let planner = Planner::new(Arc::clone(&plan), options.settings.clone())?;
+    run_adaptive(session, plan, options, executor, cancel, None, notify).await
+}
+
+/// [`run`] for a plan that may have searches, which `judge` follows.
+///
+/// # Errors
+/// Those of [`run`], and [`EngineError::Judge`].
+pub async fn run_adaptive<E: Executor + 'static>(
+    session: &Session,
+    plan: Arc<Plan>,
+    options: Options,
+    executor: Arc<E>,
+    cancel: Cancel,
+    judge: Option<&mut (dyn Judge + 'static)>,
+    notify: &mut (dyn FnMut(Notice) + Send),
+) -> Result<Report, EngineError> {
+    let planner = planner(&plan, options.settings.clone())?;
+    let phases = Phases::new(&plan, &options.settings, judge);
+    let mut engine = Engine::open(session, plan, planner, options, executor, cancel, phases, notify)?;
+    engine.drive().await?;
+    engine.close()
+}
+
+fn planner(plan: &Arc<Plan>, settings: Settings) -> Result<Planner, EngineError> {
+    let planner = Planner::new(Arc::clone(plan), settings)?;
     if let Some((stage, source)) = planner.too_large() {
         return Err(EngineError::TooLarge { stage: stage.to_owned(), source });
     }
-    let mut engine = Engine::open(session, plan, planner, options, executor, cancel, notify)?;
-    engine.drive().await?;
-    engine.close()
+    Ok(planner)
 }
 
 struct Finished {
@@ -82,6 +106,7 @@ struct Engine<'s, E> {
     options: Options,
     executor: Arc<E>,
     cancel: Cancel,
+    phases: Phases<'s>,
     notify: &'s mut (dyn FnMut(Notice) + Send),
     journal: JournalWriter,
     ledger_file: LedgerFile,
@@ -104,6 +129,7 @@ struct Spawn {
 }
 
 impl<'s, E: Executor + 'static> Engine<'s, E> {
+    #[expect(clippy::too_many_arguments, reason = "the parts of one run, used once")]
     fn open(
         session: &'s Session,
         plan: Arc<Plan>,
@@ -111,6 +137,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         options: Options,
         executor: Arc<E>,
         cancel: Cancel,
+        phases: Phases<'s>,
         notify: &'s mut (dyn FnMut(Notice) + Send),
     ) -> Result<Self, EngineError> {
         let (ledger_file, ledger) = ledger_of(&session.project, &plan.experiment)?;
@@ -144,6 +171,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             options,
             executor,
             cancel,
+            phases,
             notify,
             journal,
             ledger_file,
@@ -160,7 +188,38 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         })
     }
 
+    /// Phase after phase, until the searches want nothing more; one phase where there are none.
     async fn drive(&mut self) -> Result<(), EngineError> {
+        if !self.phases.adaptive() {
+            return self.phase().await;
+        }
+        self.follow()?;
+        loop {
+            let settings = self.phases.enter(&self.plan, &self.options.settings);
+            self.planner = planner(&self.plan, settings)?;
+            self.phase().await?;
+            let moved = self.follow()?;
+            let halted = !self.failures.is_empty() && !self.options.settings.keep_going;
+            if !moved || halted || self.cancel.level() != Level::Run {
+                self.phases.unsettled = searches(&self.plan).any(|(_, search)| !search.state.is_over());
+                return Ok(());
+            }
+        }
+    }
+
+    /// Lets the searches take the steps they can; whether the plan is another now.
+    fn follow(&mut self) -> Result<bool, EngineError> {
+        let (plan, decisions) = self.phases.follow(&self.plan)?;
+        for decision in decisions {
+            self.journal.append(now(), JournalEvent::Decided { decision: Box::new(decision.clone()) })?;
+            (self.notify)(Notice::Decided(decision));
+        }
+        let moved = *plan != *self.plan;
+        self.plan = plan;
+        Ok(moved)
+    }
+
+    async fn phase(&mut self) -> Result<(), EngineError> {
         let mut stopping = self.cancel.level() != Level::Run;
         let commands = if stopping { self.stop() } else { self.planner.owed() };
         self.dispatch(commands)?;
@@ -199,13 +258,19 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
                         let found = self.look(member, &action, digest, &blobs)?;
                         if let Found::Hit { attempt, .. } = &found {
                             let member = expand::label(&self.plan, member);
-                            hits.push(Hit { member, action: digest, attempt: *attempt });
+                            if !self.phases.done(&member, false) {
+                                hits.push(Hit { member, action: digest, attempt: *attempt });
+                            }
                         }
                         next.extend(self.planner.handle(Event::Looked { member, found }));
                     }
-                    Command::Run { member, action, digest, number } => {
-                        self.start(member, *action, digest, number)?;
-                    }
+                    Command::Run { member, action, digest, number } => match self.failed_before(member) {
+                        Some(outcome) => {
+                            let outputs = BTreeMap::new();
+                            next.extend(self.planner.handle(Event::Finished { member, outcome, outputs }));
+                        }
+                        None => self.start(member, *action, digest, number)?,
+                    },
                 }
             }
             if !hits.is_empty() {
@@ -215,8 +280,14 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             }
             commands = next;
         }
-        (self.notify)(Notice::Tally(self.planner.tally()));
+        (self.notify)(Notice::Tally(self.phases.tally(self.planner.tally())));
         Ok(())
+    }
+
+    /// How a member failed in an earlier phase of this run: the next run tries it again, not the next phase.
+    fn failed_before(&self, member: Member) -> Option<Outcome> {
+        let earlier = self.phases.adaptive() && !self.failures.is_empty();
+        earlier.then(|| self.failures.get(&expand::label(&self.plan, member)).cloned())?
     }
 
     fn look(
@@ -379,6 +450,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         let commands = self.planner.handle(Event::Finished { member, outcome: outcome.clone(), outputs });
         let again = !outcome.succeeded() && self.planner.tally().failed == before.failed;
         if outcome.succeeded() {
+            self.phases.done(&recorded.member, true);
             self.failures.remove(&recorded.member);
         } else if !again {
             self.failures.insert(recorded.member.clone(), outcome);
@@ -391,7 +463,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
     /// A request to stop that came when everything was done changes nothing.
     fn closing(&self) -> Closing {
         let tally = self.planner.tally();
-        if tally.reused + tally.succeeded == tally.members {
+        if tally.reused + tally.succeeded == tally.members && !self.phases.unsettled {
             let partial = !self.options.settings.only.is_empty();
             return if partial { Closing::Partial } else { Closing::Complete };
         }
@@ -399,7 +471,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
     }
 
     fn close(mut self) -> Result<Report, EngineError> {
-        let tally = self.planner.tally();
+        let tally = self.phases.tally(self.planner.tally());
         let closing = self.closing();
         // Also where nothing was executed: what was verified may then be remembered as verified.
         self.session.blobs.sync()?;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::expression::Expression;
+use crate::search::{Probed, Search, State};
 use crate::seed;
 use crate::value::Value;
 
@@ -53,6 +54,10 @@ pub enum Points {
     },
     /// A value computed from other axes and parameters; it adds no cells.
     Derived(Expression),
+    /// Values that a search asks for, in the order of asking; none before it has asked.
+    Probed(Probed),
+    /// The one value that a search found; none before it is over, nor where it found none.
+    Search(Box<Search>),
 }
 
 /// A named value of a mapping axis.
@@ -73,6 +78,8 @@ impl Axis {
             Points::Range { start, stop, step } => range_len(start, stop, step),
             Points::Log { count, .. } | Points::Seeds { count, .. } => *count,
             Points::Derived(_) => 1,
+            Points::Probed(probed) => probed.values.len() as u64,
+            Points::Search(search) => u64::from(matches!(search.state, State::Found(_))),
         }
     }
 
@@ -100,6 +107,19 @@ impl Axis {
                 Some(Value::Int(seed::axis_seed(&self.name, salt.as_deref(), index)))
             }
             Points::Derived(_) => None,
+            Points::Probed(probed) => probed.values.get(index as usize).cloned(),
+            Points::Search(search) => match &search.state {
+                State::Found(found) => Some(found.value.clone()),
+                State::Open | State::Void { .. } => None,
+            },
+        }
+    }
+
+    /// The search, where the axis is one.
+    pub fn search(&self) -> Option<&Search> {
+        match &self.points {
+            Points::Search(search) => Some(search),
+            _ => None,
         }
     }
 
@@ -132,7 +152,11 @@ impl Axis {
                     (libm::log(value.as_f64()?) - libm::log(*low)) / (libm::log(*high) - libm::log(*low));
                 near(share * count.saturating_sub(1) as f64, *count).find(is)
             }
-            Points::List(_) | Points::Named(_) | Points::Seeds { .. } => (0..self.len()).find(is),
+            Points::List(_)
+            | Points::Named(_)
+            | Points::Seeds { .. }
+            | Points::Probed(_)
+            | Points::Search(_) => (0..self.len()).find(is),
             Points::Derived(_) => None,
         }
     }
@@ -198,6 +222,6 @@ fn log_value(low: f64, high: f64, count: u64, index: u64) -> f64 {
 }
 
 /// Rounded to twelve significant digits, so that a value reads as a person would write it.
-fn twelve_digits(x: f64) -> f64 {
+pub(crate) fn twelve_digits(x: f64) -> f64 {
     format!("{x:.11e}").parse().expect("a printed float reads back")
 }

@@ -10,6 +10,7 @@ use std::fmt;
 use crate::axis::{Axis, Points};
 use crate::expression::{Expression, ExpressionError};
 use crate::plan::{Plan, Source, Stage};
+use crate::search;
 use crate::value::Value;
 
 /// A stage at one point of its axes.
@@ -64,11 +65,23 @@ pub fn members(plan: &Plan, stage: usize) -> impl Iterator<Item = Member> + '_ {
 
 /// How many members a stage has. Counts through the cells only where the plan excludes some; saturates.
 pub fn count(plan: &Plan, stage: usize) -> u64 {
-    if plan.exclude.is_empty() {
-        span(plan, &plan.stages[stage])
-    } else {
-        members(plan, stage).count() as u64
-    }
+    if is_product(plan) { span(plan, &plan.stages[stage]) } else { members(plan, stage).count() as u64 }
+}
+
+/// Whether every cell of a plan's axes exists: nothing is excluded, and no search asks for some cells only.
+pub fn is_product(plan: &Plan) -> bool {
+    plan.exclude.is_empty() && !search::searches(plan).any(|(_, search)| search.is_ragged())
+}
+
+/// Whether a search that asks for single cells has asked for one that projects onto this one.
+fn asked_for(cell: &Cell<'_>) -> bool {
+    search::searches(cell.plan).filter(|(_, search)| search.is_ragged()).all(|(_, search)| {
+        let here: Vec<Option<Value>> = search.axes().into_iter().map(|axis| cell.own_value(axis)).collect();
+        let agrees = |point: &Vec<Value>| {
+            here.iter().zip(point).all(|(here, asked)| here.as_ref().is_none_or(|here| here == asked))
+        };
+        here.iter().all(Option::is_none) || search.asked.iter().any(agrees)
+    })
 }
 
 /// How many completions of one projected cell are tried before it is taken to exist. A plan whose exclusions
@@ -79,8 +92,11 @@ const MAX_COMPLETIONS: u32 = 100_000;
 /// be evaluated excludes nothing here; [`check_exclusions`] reports it beforehand. Where more than 100,000
 /// completions are all excluded the member is taken to exist.
 pub fn exists(plan: &Plan, member: Member) -> bool {
-    if plan.exclude.is_empty() {
+    if is_product(plan) {
         return true;
+    }
+    if !asked_for(&cell(plan, member)) {
+        return false;
     }
     let mut left = MAX_COMPLETIONS;
     !excluded(&cell(plan, member), &mut left) || left == 0
@@ -165,6 +181,11 @@ impl<'a> Cell<'a> {
     /// The index of an axis' value here.
     pub fn index(&self, axis: &str) -> Option<u64> {
         self.points.iter().find(|(a, _)| a.name == axis).map(|(_, i)| *i)
+    }
+
+    /// The value of an axis with cells of its own.
+    fn own_value(&self, axis: &str) -> Option<Value> {
+        self.points.iter().find(|(a, _)| a.name == axis).and_then(|(axis, index)| axis.value(*index))
     }
 
     /// Axis names and values, sorted by name.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::attempt::{Attempt, AttemptId, Outcome, Timestamp};
 use crate::digest::{ActionDigest, AttemptDigest, LineDigest, PlanDigest, RegistrationDigest};
+use crate::search::Decision;
 
 /// One line of a journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,6 +53,11 @@ pub enum Event {
         pid: i32,
         /// The process' start time in clock ticks since boot, so that a reused id is not mistaken for it.
         start_ticks: u64,
+    },
+    /// A search took a step.
+    Decided {
+        /// The step.
+        decision: Box<Decision>,
     },
     /// An attempt ended.
     Finished {
@@ -298,6 +304,8 @@ impl RunState {
                 self.set(member, MemberState::Done(attempt.clone()));
                 self.attempts.push((member.clone(), (**attempt).clone()));
             }
+            // What a search decided is worked out anew from the measurements; the line is for people.
+            Event::Decided { .. } => {}
             Event::Closed { how } => self.closed = Some(*how),
         }
     }

@@ -26,6 +26,7 @@ pub mod ledger;
 pub mod op;
 pub mod plan;
 pub mod reads;
+pub mod search;
 pub mod seed;
 pub mod summary;
 pub mod template;

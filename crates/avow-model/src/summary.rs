@@ -72,6 +72,7 @@ impl RunSummary {
                     self.ended.insert(member.clone(), attempt.outcome.clone());
                 }
             }
+            Event::Decided { .. } => {}
             Event::Closed { how } => self.closed = Some(*how),
         }
     }

@@ -14,6 +14,7 @@ use avow_model::op::MEASUREMENTS_FILE;
 use avow_model::plan::{
     Determinism, Input, Keep, MeasurementFile, Output, Plan, Program, Reuse, Source, Stage, Terms,
 };
+use avow_model::search::{self, Extreme, Gather, Goal, Method as Way, Search, Until};
 use avow_model::value::Value;
 use serde_yaml::{Mapping, Value as Yaml};
 
@@ -27,8 +28,10 @@ pub fn full(plan: &Plan, terms: &BTreeMap<String, Terms>, code: &BTreeMap<String
     root.put("avow", 1);
     root.put("experiment", plan.experiment.as_str());
     root.map("params", plan.params.iter().map(|(name, value)| (name.clone(), yaml(value))));
-    let axes = plan.axes.iter().filter(|axis| axis.name != REPEAT);
+    let made = |axis: &Axis| matches!(axis.points, Points::Probed(_) | Points::Search(_));
+    let axes = plan.axes.iter().filter(|axis| axis.name != REPEAT && !made(axis));
     root.map("axes", axes.map(|axis| (axis.name.clone(), points(axis))));
+    root.map("search", search::searches(plan).map(|(name, search)| (name.to_owned(), self::search(search))));
     root.list("exclude", plan.exclude.iter().map(|e| Yaml::from(e.text())));
     let repeat = plan.axis(REPEAT).map(Axis::len);
     let stages = plan.stages.iter().map(|stage| {
@@ -115,7 +118,69 @@ fn points(axis: &Axis) -> Yaml {
             map.maybe("salt", salt.as_deref());
         }
         Points::Derived(formula) => map.put("derived", formula.text()),
+        // Written under `search`.
+        Points::Probed(_) | Points::Search(_) => {}
     }
+    map.done()
+}
+
+fn search(search: &Search) -> Yaml {
+    let mut map = Map::default();
+    let extreme = |goal: &Extreme| match goal {
+        Extreme::Smallest => "smallest",
+        Extreme::Largest => "largest",
+    };
+    let one = |key: &str, value: f64| -> Yaml {
+        let mut one = Map::default();
+        one.put(key, value);
+        one.done()
+    };
+    match &search.method {
+        Way::Bisection { from, to, log, goal, until } => {
+            map.put("kind", "bisection");
+            let mut interval = Map::default();
+            interval.put("from", yaml(from));
+            interval.put("to", yaml(to));
+            interval.put("scale", if *log { "log" } else { "linear" });
+            map.map("over", [(search.over.clone(), interval.done())].into_iter());
+            map.put(
+                "goal",
+                match goal {
+                    Goal::Above(bound) => one("above", *bound),
+                    Goal::Below(bound) => one("below", *bound),
+                },
+            );
+            map.put(
+                "until",
+                match until {
+                    Until::Width(width) => one("width", *width),
+                    Until::Ratio(ratio) => one("ratio", *ratio),
+                },
+            );
+        }
+        Way::Best { goal } => {
+            map.put("kind", if *goal == Extreme::Smallest { "argmin" } else { "argmax" });
+            map.put("over", search.over.as_str());
+        }
+        Way::Halving { goal, budget, one_in } => {
+            map.put("kind", "halving");
+            map.put("over", search.over.as_str());
+            map.put("budget", budget.as_str());
+            map.put("goal", extreme(goal));
+            map.put("one_in", *one_in);
+        }
+    }
+    map.put("measure", format!("{}.{}", search.stage, search.measure));
+    map.put(
+        "reduce",
+        match search.reduce {
+            Gather::Mean => "mean",
+            Gather::Median => "median",
+            Gather::Min => "min",
+            Gather::Max => "max",
+        },
+    );
+    map.put("at_most", search.at_most);
     map.done()
 }
 

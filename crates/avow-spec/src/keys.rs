@@ -9,6 +9,7 @@
 mod claim;
 mod experiment;
 mod rule;
+mod search;
 mod stage;
 
 pub(crate) use experiment::EXPERIMENT;

@@ -19,6 +19,7 @@ mod outputs;
 mod reference;
 mod rule;
 mod scope;
+mod search;
 mod selection;
 mod stage;
 
@@ -140,6 +141,7 @@ pub fn lower(experiment: &Experiment, world: &dyn World, ops: &[OpSignature]) ->
         drafts.iter().enumerate().map(|(i, d)| (d.name.as_str(), i)).collect();
     let stages = scope::Stages::new(&drafts, by_name);
     let claims = claims::read(&cx, &axes, &stages, &exclude);
+    search::check(&cx, &axes, &stages);
     scope::unused(&cx, &axes, &stages, &claims.selected);
     axes::unused_params(&cx);
     let code = drafts.iter().filter(|d| d.op.is_none()).map(|d| (d.name.clone(), d.code.clone())).collect();
@@ -153,6 +155,10 @@ pub fn lower(experiment: &Experiment, world: &dyn World, ops: &[OpSignature]) ->
         exclude,
         stages: drafts.into_iter().filter_map(stage::Draft::finish).collect(),
         claims: claims.claims,
+    });
+    let plan = plan.map(|mut plan| {
+        avow_model::search::forget(&mut plan);
+        plan
     });
     Lowered { plan, terms, diagnostics: cx.out.into_inner().finish(), reach: claims.reach, code }
 }

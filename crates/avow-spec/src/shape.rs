@@ -170,19 +170,20 @@ impl Checker<'_> {
 
     fn tagged(&mut self, node: &Node, forms: &'static [Form], owner: &Range<usize>) {
         let Some(tag) = node.get("kind") else {
-            let message = format!("a rule needs the key `kind`: {}", form_words(forms));
+            let message = format!("this needs the key `kind`: {}", form_words(forms));
             self.out.push(Diagnostic::error("missing-key", owner.clone(), message));
             return;
         };
         let word = tag.text().unwrap_or_default();
         match forms.iter().find(|form| form.word == word) {
-            Some(form) if form.since == Since::Later => self.later(&tag.span, &format!("the rule `{word}`")),
+            Some(form) if form.since == Since::Later => self.later(&tag.span, &format!("the kind `{word}`")),
             Some(form) => self.map(node, form.table, owner),
             None => {
                 let known = || forms.iter().map(|form| form.word);
-                let message = format!("`{}` is no rule", tag.scalar().map_or("this", |s| &s.text));
+                let message =
+                    format!("`{}` is no kind that is known here", tag.scalar().map_or("this", |s| &s.text));
                 let hint = nearest(word, known()).map(|near| format!("did you mean `{near}`?"));
-                let all = format!("the rules are {}", form_words(forms));
+                let all = format!("the kinds are {}", form_words(forms));
                 let hint = hint.unwrap_or(all);
                 self.out.push(Diagnostic::error("unknown-word", tag.span.clone(), message).hint(hint));
             }

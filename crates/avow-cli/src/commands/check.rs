@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use avow_model::expand;
 use avow_model::plan::Plan;
+use avow_model::search::{Search, searches};
 use avow_spec::Diagnostic;
 
 use crate::args::Check;
@@ -78,6 +79,11 @@ fn say_good(spec: &Spec, compiled: &Compiled, full: bool, output: &Output) -> Re
         words::count(members, "member"),
         words::count(plan.claims.len() as u64, "claim"),
     ))?;
+    for (name, search) in searches(plan) {
+        let Search { at_most, stage, measure, over, .. } = search;
+        output
+            .data(format!("  search {name}: over {over}, by {stage}.{measure}, at most {at_most} probes"))?;
+    }
     for reach in &compiled.reach {
         output.data(format!("  {reach}"))?;
     }

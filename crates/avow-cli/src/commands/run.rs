@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use avow_engine::{Notice, Options, Report, Session, current_registration, ledger_of, run as carry_out};
+use avow_engine::{
+    Judge, Notice, Options, Report, Session, current_registration, ledger_of, run_adaptive as carry_out,
+};
 use avow_exec::fetch::Fetcher;
 use avow_exec::{Cancel, Config, Level, LocalExecutor, Secrets};
 use avow_model::attempt::Blame;
@@ -28,6 +30,7 @@ use crate::logging;
 use crate::output::{Failure, Output};
 use crate::places;
 use crate::progress::Progress;
+use crate::search::{self, Auditor};
 use crate::secrets::{self, Vault};
 use crate::space::Space;
 use crate::words;
@@ -69,7 +72,8 @@ pub fn run(args: &args::Run, verbose: u8, output: &Output) -> Result<Exit, Failu
         return Ok(Exit::Interrupted);
     }
     // Claims are judged over whatever exists, also beside failures: a partial run says so in its reasons.
-    let judged = verdict::after_run(&spec, &planned.plan, args.peek, args.json, output)?;
+    let plan = search::followed(&spec.project, planned.plan)?;
+    let judged = verdict::after_run(&spec, &plan, args.peek, args.json, output)?;
     Ok(exit.worse(judged))
 }
 
@@ -229,6 +233,11 @@ fn execute(
         Progress::new(*output, slots, &terms_of(planned), |stage| earlier(session, planned, stage));
     let cancel = control.cancel.clone();
     let mut space = Space::watch(&session.project, &avow_toml.store, *output).map_err(failure::store)?;
+    let mut auditor = Auditor {
+        project: session.project.clone(),
+        blobs: session.blobs.clone(),
+        index: session.index.clone(),
+    };
     let result = control.runtime.block_on(async {
         fetch(&planned.plan, session).await?;
         let mut notify = |notice: Notice| {
@@ -236,7 +245,9 @@ fn execute(
             progress.notice(notice);
         };
         let plan = Arc::clone(&planned.plan);
-        let report = carry_out(session, plan, options, Arc::clone(&executor), cancel, &mut notify).await;
+        let judge: &mut dyn Judge = &mut auditor;
+        let places = Arc::clone(&executor);
+        let report = carry_out(session, plan, options, places, cancel, Some(judge), &mut notify).await;
         executor.close().await;
         report.map_err(failure::engine)
     });

@@ -47,7 +47,7 @@ pub fn after_run(spec: &Spec, plan: &Plan, peek: bool, json: bool, output: &Outp
     if nothing_to_judge {
         output.say("the spec makes no claims; `avow table` prints the measurements");
         // Everything that exists is not gone through for it either.
-        if !crate::results::wanted(spec)? {
+        if !crate::results::wanted(spec)? && !crate::search::any(plan) {
             return Ok(Exit::Done);
         }
     }
@@ -55,6 +55,8 @@ pub fn after_run(spec: &Spec, plan: &Plan, peek: bool, json: bool, output: &Outp
     let exit = damage(&report, output);
     if json {
         output.json(&report)?;
+    } else if nothing_to_judge && !report.hidden && crate::search::any(plan) {
+        output.data(crate::search::lines(plan).trim_end())?;
     } else if report.hidden && !nothing_to_judge {
         hidden(&report, output)?;
     } else if !nothing_to_judge {

@@ -14,7 +14,7 @@ const LISTED: usize = 6;
 
 /// The verdicts of a report, a line a claim (or a line a family member), exploratory ones apart.
 pub fn lines(plan: &Plan, report: &Report, output: &Output) -> String {
-    let mut out = String::new();
+    let mut out = crate::search::lines(plan);
     for tier in [Tier::Primary, Tier::Secondary, Tier::Descriptive, Tier::Exploratory] {
         let of_tier: Vec<&Verdict> = report.verdicts.iter().filter(|v| v.tier == tier).collect();
         if !of_tier.is_empty() {

@@ -1,6 +1,7 @@
 //! Keys of the spec itself: the top level, axes, families, analysis.
 
 use super::claim::CLAIM;
+use super::search::SEARCHES;
 use super::stage::STAGE;
 use super::{Form, Key, Names, Shape, Table, Word};
 use super::{form, form_later, key, later, must, word, word_later};
@@ -138,6 +139,12 @@ pub(crate) static EXPERIMENT: Table = Table {
             Shape::List(&EXCLUDED),
             "none",
             "cells that do not exist: mappings from axes to values, or predicates such as `axes.depth > axes.width`",
+        ),
+        key(
+            "search",
+            Shape::Named(Names::Variable, &Shape::Tagged(SEARCHES)),
+            "none",
+            "searches that choose cells by what others gave; what one finds is `${axes.NAME}`",
         ),
         must("stages", Shape::Named(Names::Thing, &Shape::Map(&STAGE)), "what is done"),
         key("analysis", Shape::Map(&ANALYSIS), "α 0.05, Holm", "defaults of every family"),

@@ -250,7 +250,6 @@ static STAGE_KEYS: &[Key] = &[
     ),
     later("requires", "claims that must be Supported before it runs"),
     later("warmup", "repetitions that are not measured"),
-    later("search", "an adaptive search over an axis"),
     later("confine", "what it may reach"),
 ];
 const RUN: Shape = Shape::Either(&[Shape::Text, Shape::Items(&Shape::Printable, 1, 10_000)]);

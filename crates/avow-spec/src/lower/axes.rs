@@ -11,7 +11,7 @@ use avow_model::seed;
 use avow_model::value::Value;
 
 use super::reference::{self, Owner};
-use super::{Cx, limits};
+use super::{Cx, limits, search};
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use crate::keys::Names;
 use crate::tree::{Entry, Node};
@@ -45,12 +45,37 @@ impl Axes {
         self.list.binary_search_by(|known| known.axis.name.as_str().cmp(name)).ok().map(|i| &self.list[i])
     }
 
+    /// Adds an axis that no entry under `axes` declares.
+    pub(super) fn add(&mut self, axis: Axis, at: Range<usize>) {
+        self.broken.remove(&axis.name);
+        let place = self.list.partition_point(|known| known.axis.name < axis.name);
+        self.list.insert(place, Known::new(axis, at));
+    }
+
+    /// Whatever refers to this name is not complained about again, as long as no axis of the name is added.
+    pub(super) fn broken(&mut self, name: &str) {
+        self.broken.insert(name.to_owned());
+    }
+
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.list.iter().map(|known| known.axis.name.as_str())
     }
 }
 
 impl Known {
+    fn new(axis: Axis, at: Range<usize>) -> Known {
+        let real = if axis.is_derived() { BTreeSet::new() } else { BTreeSet::from([axis.name.clone()]) };
+        Known {
+            attributes: attribute_names(&axis),
+            axis,
+            at,
+            real,
+            cost: 1,
+            values: OnceCell::new(),
+            distinct: RefCell::default(),
+        }
+    }
+
     pub(super) fn len(&self) -> u64 {
         self.axis.len()
     }
@@ -205,20 +230,12 @@ pub(super) fn read(cx: &Cx<'_>) -> Axes {
         }
         if let Some(points) = points(cx, entry) {
             let axis = Axis { name: entry.key.clone(), points };
-            let real = if axis.is_derived() { BTreeSet::new() } else { BTreeSet::from([axis.name.clone()]) };
             axes.broken.remove(&entry.key);
-            axes.list.push(Known {
-                attributes: attribute_names(&axis),
-                axis,
-                at: entry.at.clone(),
-                real,
-                cost: 1,
-                values: OnceCell::new(),
-                distinct: RefCell::default(),
-            });
+            axes.list.push(Known::new(axis, entry.at.clone()));
         }
     }
     axes.list.sort_by(|a, b| a.axis.name.cmp(&b.axis.name));
+    search::axes(cx, &mut axes);
     derive(cx, &mut axes);
     span_fits(cx, &axes);
     axes

@@ -232,6 +232,10 @@ pub(super) fn unused(
     let whole = stages.drafts.len() == written && stages.drafts.iter().all(|d| d.program.is_some());
     for known in axes.list.iter().filter(|_| whole) {
         let name = known.axis.name.as_str();
+        // What a search finds may be wanted for itself.
+        if known.axis.search().is_some() {
+            continue;
+        }
         let used = if known.axis.is_derived() { derived.contains(name) } else { scoped.contains(name) };
         if !used {
             let message = format!("no stage uses the axis `{name}`");

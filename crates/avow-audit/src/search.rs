@@ -1,0 +1,159 @@
+//! Where the searches of a plan stand: every step worked out anew from the measurements.
+//!
+//! The journal says what a run decided; nothing here believes it. Starting from the plan as declared, each search
+//! is told what its probes gave and asked what comes next, until it is over or waits for a probe that has no final
+//! outcome yet.
+
+use std::collections::BTreeMap;
+
+use avow_model::digest::AttemptDigest;
+use avow_model::expand::{self, Member};
+use avow_model::ledger::Ledger;
+use avow_model::plan::Plan;
+use avow_model::search::{self, Decision, Search, State, Step, Told, Void};
+use avow_model::value::Value;
+use serde::Serialize;
+
+use crate::evidence::{Evidence, Fate};
+use crate::measure::{self, Readings};
+use crate::source::{AuditError, Source};
+
+/// A plan with everything that its searches have asked for and found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Followed {
+    /// The plan; its digest is that of the declared one.
+    pub plan: Plan,
+    /// Every step so far, in order.
+    pub decisions: Vec<Decision>,
+}
+
+/// One search of a plan, for a report.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Searched {
+    /// The axis of the search.
+    pub name: String,
+    /// How many probes it has asked for.
+    pub probes: u64,
+    /// How far it has come.
+    #[serde(flatten)]
+    pub state: State,
+}
+
+/// How far the searches of a plan have come that [`follow`] gave.
+pub fn standing(plan: &Plan) -> Vec<Searched> {
+    let one = |(name, search): (&str, &Search)| Searched {
+        name: name.to_owned(),
+        probes: search.asked.len() as u64,
+        state: search.state.clone(),
+    };
+    search::searches(plan).map(one).collect()
+}
+
+/// Follows the searches of a plan as far as there is evidence. A plan without searches is given back as it is.
+///
+/// # Errors
+/// Where the store cannot be read.
+pub fn follow(plan: &Plan, source: Source<'_>, ledger: &Ledger) -> Result<Followed, AuditError> {
+    let mut followed = Followed { plan: plan.clone(), decisions: Vec::new() };
+    search::forget(&mut followed.plan);
+    loop {
+        let steps = steps(&followed.plan, source, ledger)?;
+        if steps.is_empty() {
+            return Ok(followed);
+        }
+        for decision in steps {
+            decision.apply(&mut followed.plan);
+            followed.decisions.push(decision);
+        }
+    }
+}
+
+/// One step of each search that can take one.
+fn steps(plan: &Plan, source: Source<'_>, ledger: &Ledger) -> Result<Vec<Decision>, AuditError> {
+    let open: Vec<(&str, &Search)> = search::searches(plan).filter(|(_, s)| !s.state.is_over()).collect();
+    if open.is_empty() {
+        return Ok(Vec::new());
+    }
+    let evidence = Evidence::gather(plan, source, ledger)?;
+    let mut decisions = Vec::new();
+    for (name, search) in open {
+        decisions.extend(step(plan, &evidence, source, (name, search))?);
+    }
+    Ok(decisions)
+}
+
+fn step(
+    plan: &Plan,
+    evidence: &Evidence<'_>,
+    source: Source<'_>,
+    (name, search): (&str, &Search),
+) -> Result<Option<Decision>, AuditError> {
+    let decided = |used: Vec<AttemptDigest>, answer| Some(Decision { search: name.to_owned(), used, answer });
+    let Some(stage) = plan.stage_index(&search.stage) else { return Ok(None) };
+    for other in search::rests_on(plan, name, search) {
+        match plan.axis(other).and_then(|axis| axis.search()).map(|search| &search.state) {
+            Some(State::Open) => return Ok(None),
+            Some(State::Void { .. }) => {
+                return Ok(decided(Vec::new(), Step::Void(Void::RestsOn { search: other.to_owned() })));
+            }
+            Some(State::Found(_)) | None => {}
+        }
+    }
+    let mut used = Vec::new();
+    let mut failed = None;
+    for probe in evidence.stages[stage].iter().filter(|probe| asked(plan, search, probe.member)) {
+        match &probe.fate {
+            Fate::Stands(stands) => used.push(stands.attempt),
+            fate if fate.is_final() => failed = failed.or(Some(evidence.label(probe.member))),
+            _ => return Ok(None),
+        }
+    }
+    used.sort();
+    if let Some(member) = failed {
+        return Ok(decided(used, Step::Void(Void::Failed { member })));
+    }
+    let readings = measure::read_stage(evidence, source, stage)?;
+    let answer = match told(plan, search, &readings) {
+        Ok(told) => search.step(&told, &|axis| values(plan, axis)),
+        Err(point) => Step::Void(Void::NoNumber { at: point }),
+    };
+    Ok(decided(used, answer))
+}
+
+/// All values of a declared axis.
+fn values(plan: &Plan, axis: &str) -> Vec<Value> {
+    let Some(axis) = plan.axis(axis) else { return Vec::new() };
+    (0..axis.len()).filter_map(|index| axis.value(index)).collect()
+}
+
+/// The point of a member, as far as the search's axes are concerned.
+fn point(plan: &Plan, search: &Search, member: Member) -> Option<Vec<Value>> {
+    let here: BTreeMap<&str, Value> = expand::cell(plan, member).values().collect();
+    search.axes().into_iter().map(|axis| here.get(axis).cloned()).collect()
+}
+
+fn asked(plan: &Plan, search: &Search, member: Member) -> bool {
+    point(plan, search, member).is_some_and(|point| search.asked.contains(&point))
+}
+
+/// What each point asked for gave; the first that gave no finite number is the error.
+fn told(plan: &Plan, search: &Search, readings: &Readings) -> Result<Vec<Told>, String> {
+    let mut all: Vec<(Vec<Value>, Vec<f64>)> = search.asked.iter().map(|p| (p.clone(), Vec::new())).collect();
+    for reading in readings.values.iter().filter(|reading| reading.name == search.measure) {
+        let point = point(plan, search, reading.member);
+        if let Some((_, values)) = all.iter_mut().find(|(asked, _)| Some(asked) == point.as_ref()) {
+            values.push(reading.value);
+        }
+    }
+    let reduced = |(point, values): (Vec<Value>, Vec<f64>)| {
+        let measured = search.reduce.apply(&values).filter(|value| value.is_finite());
+        measured.map(|measured| Told { point: point.clone(), measured }).ok_or_else(|| spell(search, &point))
+    };
+    all.into_iter().map(reduced).collect()
+}
+
+fn spell(search: &Search, point: &[Value]) -> String {
+    let pairs: Vec<String> =
+        search.axes().iter().zip(point).map(|(axis, value)| format!("{axis}={value}")).collect();
+    pairs.join(",")
+}

@@ -1,0 +1,89 @@
+//! Searches: followed with the auditor, and told in words.
+
+use std::sync::Arc;
+
+use avow_audit::{AuditError, Source, search};
+use avow_engine::{Followed, Judge, ledger_of};
+use avow_model::plan::Plan;
+use avow_model::search::{Decision, Search, State, Step, Void, searches};
+use avow_store::{FileBlobs, Project, SledIndex};
+
+use crate::context::Reading;
+use crate::failure;
+use crate::output::Failure;
+
+/// Whether a plan has any.
+pub fn any(plan: &Plan) -> bool {
+    searches(plan).next().is_some()
+}
+
+/// A plan with what its searches have asked for and found so far.
+pub fn followed(project: &Project, plan: Arc<Plan>) -> Result<Arc<Plan>, Failure> {
+    if !any(&plan) {
+        return Ok(plan);
+    }
+    let reading = Reading::open(project, &plan.experiment)?;
+    let followed = search::follow(&plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
+    Ok(Arc::new(followed.plan))
+}
+
+/// The engine's judge: the auditor, reading what the run has recorded.
+pub struct Auditor {
+    /// The project.
+    pub project: Project,
+    /// Its blobs.
+    pub blobs: Arc<FileBlobs>,
+    /// Its index.
+    pub index: Arc<SledIndex>,
+}
+
+impl Judge for Auditor {
+    fn follow(&mut self, plan: &Plan) -> Result<Followed, Box<dyn std::error::Error + Send + Sync>> {
+        let (_, ledger) = ledger_of(&self.project, &plan.experiment)?;
+        let source = Source::new(&*self.blobs, &*self.index);
+        let followed: Result<_, AuditError> = search::follow(plan, source, &ledger);
+        let followed = followed?;
+        Ok(Followed { plan: followed.plan, decisions: followed.decisions })
+    }
+}
+
+/// A decision without the numbers behind it, so that it may be told while values are hidden.
+pub fn step(decision: &Decision) -> String {
+    let name = &decision.search;
+    match &decision.answer {
+        Step::Ask(points) => {
+            let probes = if points.len() == 1 { "probe" } else { "probes" };
+            format!("search {name}: {} more {probes}", points.len())
+        }
+        Step::Found(found) => format!("search {name}: over after {} probes", found.probes),
+        Step::Void(reason) => format!("search {name}: void, {}", why(reason)),
+    }
+}
+
+/// A line for each search of a plan.
+pub fn lines(plan: &Plan) -> String {
+    searches(plan).map(|(name, search)| format!("search {name}: {}\n", line(search))).collect()
+}
+
+fn line(search: &Search) -> String {
+    match &search.state {
+        State::Open if search.asked.is_empty() => "not begun".to_owned(),
+        State::Open => format!("not over; {} probes so far", search.asked.len()),
+        State::Void { reason } => format!("void, {}", why(reason)),
+        State::Found(found) => {
+            let within = found.within.as_ref();
+            let within = within.map(|(low, high)| format!(", between {low} and {high}")).unwrap_or_default();
+            format!("{} = {}{within} ({} probes)", search.over, found.value, found.probes)
+        }
+    }
+}
+
+fn why(reason: &Void) -> String {
+    match reason {
+        Void::NoCrossing => "both ends of the interval are on one side of the goal".to_owned(),
+        Void::Exhausted => "the probes it may ask for were not enough".to_owned(),
+        Void::Failed { member } => format!("the probe {member} failed"),
+        Void::NoNumber { at } => format!("the probe at {at} gave no finite number"),
+        Void::RestsOn { search } => format!("the search {search} that it rests on found nothing"),
+    }
+}

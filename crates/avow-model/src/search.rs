@@ -1,0 +1,499 @@
+//! Adaptive designs: the next cells depend on what the cells before them gave.
+//!
+//! A search is declared like everything else and frozen by the plan's digest: what is probed, what is measured,
+//! what it looks for, when it stops. What it finds is not part of the plan. [`Search::step`] is a pure function
+//! from everything told so far to what comes next, and starts from the beginning every time: a search goes on
+//! after an interruption by being asked again, and an auditor repeats it instead of believing it.
+//!
+//! A search is an axis of the plan with one value, the one it found, and none before. The axis it probes
+//! ([`Probed`]) has the values asked for so far. Neither list is serialised.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::axis::Points;
+use crate::digest::AttemptDigest;
+use crate::plan::{Plan, Source};
+use crate::value::Value;
+
+/// A declared search.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Search {
+    /// How it looks.
+    pub method: Method,
+    /// The axis it varies.
+    pub over: String,
+    /// The stage whose measurement it reads.
+    pub stage: String,
+    /// The measurement.
+    pub measure: String,
+    /// How the values at one probe become one number.
+    pub reduce: Gather,
+    /// The most probes it may ask for.
+    pub at_most: u64,
+    /// The points asked for so far, as values of [`Search::axes`]; not part of the plan.
+    #[serde(skip)]
+    pub asked: Vec<Vec<Value>>,
+    /// How far it has come; not part of the plan.
+    #[serde(skip)]
+    pub state: State,
+}
+
+/// How a search looks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// Halves an interval until the place where the goal begins or ceases to hold is known closely enough.
+    Bisection {
+        /// One end.
+        from: Value,
+        /// The other end, larger.
+        to: Value,
+        /// Whether halves are ratios instead of differences.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        log: bool,
+        /// When a measured value meets the goal.
+        goal: Goal,
+        /// When it is close enough.
+        until: Until,
+    },
+    /// Takes the value of a declared axis at which the measurement is best.
+    Best {
+        /// Which is best.
+        goal: Extreme,
+    },
+    /// Tries all values of a declared axis at the smallest budget, the best of them at the next, and so on.
+    Halving {
+        /// Which is best.
+        goal: Extreme,
+        /// The axis of budgets, in rising order.
+        budget: String,
+        /// One in this many is kept from one budget to the next.
+        one_in: u64,
+    },
+}
+
+/// Which values meet a goal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Goal {
+    /// Those above a bound.
+    Above(f64),
+    /// Those below.
+    Below(f64),
+}
+
+/// When an interval is small enough.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Until {
+    /// Its ends differ by no more than this.
+    Width(f64),
+    /// The larger end is no more than this many times the smaller.
+    Ratio(f64),
+}
+
+/// The better end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Extreme {
+    /// Less is better.
+    Smallest,
+    /// More is better.
+    Largest,
+}
+
+/// How several values become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gather {
+    /// Their mean.
+    Mean,
+    /// Their median.
+    Median,
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+}
+
+/// An axis whose values a search asks for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Probed {
+    /// The axis of the search.
+    pub search: String,
+    /// The values asked for so far, in the order of asking; not part of the plan.
+    #[serde(skip)]
+    pub values: Vec<Value>,
+}
+
+/// How far a search has come.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "state")]
+pub enum State {
+    /// It is not over.
+    #[default]
+    Open,
+    /// It found a value.
+    Found(Found),
+    /// It ended without.
+    Void {
+        /// Why.
+        reason: Void,
+    },
+}
+
+/// What a search found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Found {
+    /// The value, one of those probed.
+    pub value: Value,
+    /// The interval that is left, where it looked for a place in one; the value is one of its ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<(Value, Value)>,
+    /// How many probes it took.
+    pub probes: u64,
+}
+
+/// Why a search ended without a value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "code")]
+pub enum Void {
+    /// Both ends of the interval are on one side of the goal.
+    NoCrossing,
+    /// The probes it may ask for were not enough.
+    Exhausted,
+    /// A probe failed for good.
+    Failed {
+        /// The member.
+        member: String,
+    },
+    /// A probe gave no number, or none that is finite.
+    NoNumber {
+        /// The point, as the axes' values.
+        at: String,
+    },
+    /// It rests on another search that ended without a value.
+    RestsOn {
+        /// That one.
+        search: String,
+    },
+}
+
+/// A point that was probed, with what came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told {
+    /// Values of the axes in [`Search::axes`].
+    pub point: Vec<Value>,
+    /// The reduced measurement; finite.
+    pub measured: f64,
+}
+
+/// What comes next.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Step {
+    /// These points are to be probed too.
+    Ask(Vec<Vec<Value>>),
+    /// It is over.
+    Found(Found),
+    /// It is over, without a value.
+    Void(Void),
+}
+
+/// One step of a search, with what it rested on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// The axis of the search.
+    pub search: String,
+    /// The attempts whose measurements it rested on, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub used: Vec<AttemptDigest>,
+    /// What was decided. The numbers that were read are in the attempts.
+    pub answer: Step,
+}
+
+impl Decision {
+    /// Makes a plan what it is after this decision.
+    pub fn apply(&self, plan: &mut Plan) {
+        let Some(search) = search_mut(plan, &self.search) else { return };
+        let over = search.over.clone();
+        match &self.answer {
+            Step::Found(found) => search.state = State::Found(found.clone()),
+            Step::Void(reason) => search.state = State::Void { reason: reason.clone() },
+            Step::Ask(points) => {
+                search.asked.extend(points.iter().cloned());
+                let probed = plan.axes.iter_mut().find(|axis| axis.name == over).map(|axis| &mut axis.points);
+                if let Some(Points::Probed(probed)) = probed {
+                    probed.values.extend(points.iter().filter_map(|point| point.first().cloned()));
+                }
+            }
+        }
+    }
+}
+
+fn search_mut<'p>(plan: &'p mut Plan, name: &str) -> Option<&'p mut Search> {
+    plan.axes.iter_mut().filter(|axis| axis.name == name).find_map(|axis| match &mut axis.points {
+        Points::Search(search) => Some(&mut **search),
+        _ => None,
+    })
+}
+
+/// The searches of a plan, by the name of their axis.
+pub fn searches(plan: &Plan) -> impl Iterator<Item = (&str, &Search)> {
+    plan.axes.iter().filter_map(|axis| Some((axis.name.as_str(), axis.search()?)))
+}
+
+/// The searches that a stage depends on: by an axis of its own or of a stage upstream, or by gathering what they
+/// probed. Sorted.
+pub fn behind<'p>(plan: &'p Plan, stage: &'p str) -> BTreeSet<&'p str> {
+    let mut found = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    let mut waiting = vec![stage];
+    while let Some(stage) = waiting.pop().and_then(|name| plan.stage(name)) {
+        if !seen.insert(stage.name.as_str()) {
+            continue;
+        }
+        let gathered = stage.inputs.values().flat_map(|input| match &input.from {
+            Source::Output { gather, .. } => gather.as_slice(),
+            _ => &[],
+        });
+        for axis in stage.scope.iter().chain(gathered).filter_map(|name| plan.axis(name)) {
+            match &axis.points {
+                Points::Search(_) => found.insert(axis.name.as_str()),
+                Points::Probed(probed) => found.insert(probed.search.as_str()),
+                _ => false,
+            };
+        }
+        waiting.extend(stage.producers().map(|(_, _, producer)| producer));
+    }
+    found
+}
+
+/// The other searches that must be over before a search can take a step.
+pub fn rests_on<'p>(plan: &'p Plan, name: &str, search: &'p Search) -> BTreeSet<&'p str> {
+    let mut others = behind(plan, &search.stage);
+    others.remove(name);
+    others
+}
+
+/// The stages that open searches want carried out now, sorted: what they measure, unless they wait for another.
+pub fn wanted(plan: &Plan) -> BTreeSet<&str> {
+    let open: BTreeSet<&str> =
+        searches(plan).filter(|(_, search)| !search.state.is_over()).map(|(name, _)| name).collect();
+    let ready = |(name, search): &(&str, &Search)| {
+        open.contains(name) && rests_on(plan, name, search).is_disjoint(&open)
+    };
+    searches(plan).filter(ready).map(|(_, search)| search.stage.as_str()).collect()
+}
+
+/// Takes back everything that searches have asked for and found.
+pub fn forget(plan: &mut Plan) {
+    for axis in &mut plan.axes {
+        match &mut axis.points {
+            Points::Search(search) => {
+                search.asked.clear();
+                search.state = State::Open;
+            }
+            Points::Probed(probed) => probed.values.clear(),
+            _ => {}
+        }
+    }
+}
+
+impl Search {
+    /// Whether the cells of its axes are fewer than their product.
+    pub fn is_ragged(&self) -> bool {
+        matches!(self.method, Method::Halving { .. })
+    }
+
+    /// The axes of a probe.
+    pub fn axes(&self) -> Vec<&str> {
+        match &self.method {
+            Method::Halving { budget, .. } => vec![&self.over, budget],
+            _ => vec![&self.over],
+        }
+    }
+
+    /// The next step, when all points in `told` have been asked for and nothing else has. `declared` gives the
+    /// values of a declared axis.
+    pub fn step(&self, told: &[Told], declared: &dyn Fn(&str) -> Vec<Value>) -> Step {
+        match &self.method {
+            Method::Bisection { from, to, log, goal, until } => {
+                bisection::step((from, to, *log), goal, *until, self.at_most, told)
+            }
+            Method::Best { goal } => best(*goal, &declared(&self.over), self.at_most, told),
+            Method::Halving { goal, budget, one_in } => {
+                halving(*goal, (&declared(&self.over), &declared(budget)), *one_in, self.at_most, told)
+            }
+        }
+    }
+}
+
+impl Goal {
+    /// Whether a value meets it.
+    pub fn met(&self, value: f64) -> bool {
+        match self {
+            Goal::Above(bound) => value > *bound,
+            Goal::Below(bound) => value < *bound,
+        }
+    }
+}
+
+impl Gather {
+    /// One number from several; `None` of none.
+    pub fn apply(self, values: &[f64]) -> Option<f64> {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (first, last) = (*sorted.first()?, *sorted.last()?);
+        let middle = sorted.len() / 2;
+        Some(match self {
+            Gather::Mean => sorted.iter().sum::<f64>() / sorted.len() as f64,
+            Gather::Median if sorted.len() % 2 == 1 => sorted[middle],
+            Gather::Median => f64::midpoint(sorted[middle - 1], sorted[middle]),
+            Gather::Min => first,
+            Gather::Max => last,
+        })
+    }
+}
+
+impl State {
+    /// Whether it is over.
+    pub fn is_over(&self) -> bool {
+        *self != State::Open
+    }
+}
+
+fn measured_at(told: &[Told], point: &[Value]) -> Option<f64> {
+    told.iter().find(|probe| probe.point == point).map(|probe| probe.measured)
+}
+
+/// Asks for `points` that have not been told; `None` where all have.
+fn ask(points: Vec<Vec<Value>>, at_most: u64, told: &[Told]) -> Option<Step> {
+    let new: Vec<Vec<Value>> =
+        points.into_iter().filter(|point| measured_at(told, point).is_none()).collect();
+    if new.is_empty() {
+        return None;
+    }
+    let fits = u64::try_from(told.len() + new.len()).is_ok_and(|all| all <= at_most);
+    Some(if fits { Step::Ask(new) } else { Step::Void(Void::Exhausted) })
+}
+
+/// The best first; equal ones in declared order.
+fn ranked(goal: Extreme, points: &[Vec<Value>], told: &[Told]) -> Vec<Vec<Value>> {
+    let mut ranked: Vec<(f64, &Vec<Value>)> =
+        points.iter().filter_map(|point| Some((measured_at(told, point)?, point))).collect();
+    ranked.sort_by(|(a, _), (b, _)| match goal {
+        Extreme::Smallest => a.total_cmp(b),
+        Extreme::Largest => b.total_cmp(a),
+    });
+    ranked.into_iter().map(|(_, point)| point.clone()).collect()
+}
+
+fn found(value: &Value, within: Option<(Value, Value)>, told: &[Told]) -> Step {
+    Step::Found(Found { value: value.clone(), within, probes: told.len() as u64 })
+}
+
+fn best(goal: Extreme, values: &[Value], at_most: u64, told: &[Told]) -> Step {
+    let points: Vec<Vec<Value>> = values.iter().map(|value| vec![value.clone()]).collect();
+    if let Some(step) = ask(points.clone(), at_most, told) {
+        return step;
+    }
+    match ranked(goal, &points, told).first().and_then(|point| point.first()) {
+        Some(value) => found(value, None, told),
+        None => Step::Void(Void::Exhausted),
+    }
+}
+
+fn halving(
+    goal: Extreme,
+    (values, budgets): (&[Value], &[Value]),
+    one_in: u64,
+    at_most: u64,
+    told: &[Told],
+) -> Step {
+    let mut left: Vec<Value> = values.to_vec();
+    let mut budgets: Vec<&Value> = budgets.iter().collect();
+    budgets.sort_by(|a, b| a.order(b));
+    for budget in budgets {
+        let rung: Vec<Vec<Value>> = left.iter().map(|value| vec![value.clone(), budget.clone()]).collect();
+        if let Some(step) = ask(rung.clone(), at_most, told) {
+            return step;
+        }
+        let keep = (left.len() as u64).div_ceil(one_in.max(2));
+        left = ranked(goal, &rung, told)
+            .into_iter()
+            .filter_map(|point| point.into_iter().next())
+            .take(usize::try_from(keep).unwrap_or(usize::MAX))
+            .collect();
+    }
+    match left.first() {
+        Some(value) => found(value, None, told),
+        None => Step::Void(Void::Exhausted),
+    }
+}
+
+mod bisection {
+    use super::{Goal, Step, Told, Until, Value, Void, ask, found, measured_at};
+
+    pub(super) fn step(
+        (from, to, log): (&Value, &Value, bool),
+        goal: &Goal,
+        until: Until,
+        at_most: u64,
+        told: &[Told],
+    ) -> Step {
+        if let Some(step) = ask(vec![vec![from.clone()], vec![to.clone()]], at_most, told) {
+            return step;
+        }
+        let met = |value: &Value| measured_at(told, std::slice::from_ref(value)).map(|x| goal.met(x));
+        let (mut low, mut high) = (from.clone(), to.clone());
+        let (Some(at_low), Some(at_high)) = (met(&low), met(&high)) else {
+            return Step::Void(Void::NoCrossing);
+        };
+        if at_low == at_high {
+            return Step::Void(Void::NoCrossing);
+        }
+        loop {
+            let middle = middle(&low, &high, log);
+            let Some(middle) = middle.filter(|_| !close(&low, &high, until)) else {
+                let value = if at_low { &low } else { &high };
+                return found(value, Some((low.clone(), high.clone())), told);
+            };
+            match met(&middle) {
+                Some(is) if is == at_low => low = middle,
+                Some(_) => high = middle,
+                None => {
+                    let step = ask(vec![vec![middle]], at_most, told);
+                    return step.unwrap_or(Step::Void(Void::Exhausted));
+                }
+            }
+        }
+    }
+
+    fn close(low: &Value, high: &Value, until: Until) -> bool {
+        let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
+        let (low, high) = (number(low), number(high));
+        match until {
+            Until::Width(width) => high - low <= width,
+            Until::Ratio(ratio) => high <= low * ratio,
+        }
+    }
+
+    /// Strictly between the two; `None` where there is no such number of their kind.
+    fn middle(low: &Value, high: &Value, log: bool) -> Option<Value> {
+        let (a, b) = (low.as_f64()?, high.as_f64()?);
+        let exact = if log { libm::sqrt(a) * libm::sqrt(b) } else { f64::midpoint(a, b) };
+        let middle = match (low, high) {
+            (Value::Int(_), Value::Int(_)) => Value::Int(exact.floor() as i64),
+            // As a person would write it, as long as that still lies between.
+            _ => {
+                let short = crate::axis::twelve_digits(exact);
+                Value::float(if short > a && short < b { short } else { exact })?
+            }
+        };
+        let x = middle.as_f64()?;
+        (x > a && x < b).then_some(middle)
+    }
+}

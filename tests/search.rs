@@ -1,0 +1,247 @@
+//! Adaptive designs: every probe is an ordinary cell, every decision is worked out anew from the record.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeSet;
+
+use avow_model::journal::Event;
+use avow_model::search::{Decision, Step};
+use avow_testkit::Sandbox;
+use serde_json::Value;
+
+/// Where training begins to diverge, between 0.037 and 0.0381 depending on the seed.
+const BISECTION: &str = "\
+avow: 1
+experiment: searched
+axes: {seed: [1, 2, 3]}
+search:
+  threshold:
+    kind: bisection
+    over: {lr: {from: 0.001, to: 1.0, scale: log}}
+    measure: train.diverged
+    goal: {below: 0.5}
+    until: {ratio: 1.1}
+    at_most: 30
+stages:
+  train:
+    run: [sh, train.sh, '${axes.lr}', '${axes.seed}', '${outputs.result}']
+    measurements: {result: result.json}
+  final:
+    run: [sh, train.sh, '${axes.threshold}', '${axes.seed}', '${outputs.result}']
+    measurements: {result: result.json}
+  found:
+    run: [sh, found.sh, '${axes.threshold}', '${outputs.found}']
+    measurements: {found: found.json}
+claims:
+  stable: {says: It trains there., select: final.diverged, rule: {kind: threshold, statistic: every, below: 0.5}}
+  place: {says: It lies above 0.03., select: found.lr, rule: {kind: threshold, statistic: every, above: 0.03}}
+";
+
+const TRAIN: &str = "awk -v lr=\"$1\" -v seed=\"$2\" 'BEGIN { printf \"{\\\"diverged\\\": %d}\\n\", (lr > 0.0365 + 0.0005 * seed) }' > \"$3\"\n";
+
+fn project(spec: &str, scripts: &[(&str, &str)]) -> Sandbox {
+    let sandbox = Sandbox::new(env!("CARGO_BIN_EXE_avow"));
+    sandbox.file("avow.toml", "").file("spec.yaml", spec);
+    for (name, text) in scripts {
+        sandbox.file(name, text);
+    }
+    sandbox
+}
+
+fn bisection() -> Sandbox {
+    project(BISECTION, &[("train.sh", TRAIN), ("found.sh", "echo \"{\\\"lr\\\": $1}\" > \"$2\"\n")])
+}
+
+/// The rows of one stage.
+fn rows(sandbox: &Sandbox, stage: &str) -> Vec<Value> {
+    let table = sandbox.avow(&["table", "--json"]).with_code(0).stdout;
+    let all = table.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    all.filter(|row| row["stage"] == stage).collect()
+}
+
+fn words(sandbox: &Sandbox) -> Vec<String> {
+    let report = sandbox.avow(&["verdict", "--json"]).with_code(0).json();
+    let verdicts = report["verdicts"].as_array().unwrap().iter();
+    verdicts.map(|v| format!("{} {}", v["claim"].as_str().unwrap(), v["word"].as_str().unwrap())).collect()
+}
+
+fn decisions(sandbox: &Sandbox) -> Vec<Decision> {
+    let history = sandbox.history();
+    let lines = &history.latest().journal.lines;
+    let decided = lines.iter().filter_map(|line| match &line.event {
+        Event::Decided { decision } => Some((**decision).clone()),
+        _ => None,
+    });
+    decided.collect()
+}
+
+/// Members that ever succeeded, with how often.
+fn most_often(sandbox: &Sandbox) -> usize {
+    sandbox.history().successes().into_values().max().unwrap_or(0)
+}
+
+#[test]
+fn a_bisection_asks_for_cells_until_it_knows_and_a_second_run_does_nothing() {
+    let sandbox = bisection();
+    let run = sandbox.avow(&["run"]).with_code(0);
+    let probed: BTreeSet<String> =
+        rows(&sandbox, "train").iter().map(|row| row["axes"]["lr"].to_string()).collect();
+    assert!((8..=12).contains(&probed.len()), "{probed:?}");
+    assert_eq!(rows(&sandbox, "train").len(), 3 * probed.len(), "every seed at every probe");
+    let found = rows(&sandbox, "found")[0]["value"].as_f64().unwrap();
+    assert!(found <= 0.0375 && found * 1.1 > 0.0375, "{found}");
+    let executed = sandbox.history().latest().started();
+    assert!(
+        executed.iter().all(|member| !member.starts_with("final")),
+        "the same action as a probe: {executed:?}"
+    );
+    assert_eq!(words(&sandbox), ["place Supported", "stable Supported"]);
+    assert!(run.stdout.contains("threshold"), "{}", run.stdout);
+    let decided = decisions(&sandbox);
+    assert!(matches!(&decided[0].answer, Step::Ask(points) if points.len() == 2), "{decided:?}");
+    assert!(decided[0].used.is_empty() && decided[1].used.len() == 6);
+    assert!(
+        matches!(&decided.last().unwrap().answer, Step::Found(found) if found.probes == probed.len() as u64)
+    );
+    assert_eq!(sandbox.executes(&["run"]), [""; 0]);
+    assert_eq!(decisions(&sandbox), decided, "worked out anew, with the same end");
+}
+
+#[test]
+fn one_probe_can_be_named_like_any_member() {
+    let sandbox = bisection();
+    sandbox.avow(&["run"]).expect_code(0);
+    sandbox.avow(&["explain", "train[lr=0.001,seed=1]"]).expect_code(0);
+    let lineage = sandbox.avow(&["lineage", "train.diverged[lr=0.001,seed=1]"]).with_code(0);
+    assert!(lineage.stdout.contains("train[lr=0.001,seed=1]"), "{}", lineage.stdout);
+}
+
+#[test]
+fn a_killed_search_goes_on_where_it_was() {
+    let undisturbed = bisection();
+    undisturbed.avow(&["run"]).expect_code(0);
+    for after in [1, 4, 9, 17] {
+        let sandbox = bisection();
+        let done = |sandbox: &Sandbox| sandbox.history().attempts().count() >= after;
+        sandbox.kill_when(done, &["run"]);
+        sandbox.avow(&["run"]).expect_code(0);
+        assert_eq!(
+            decisions(&sandbox),
+            decisions_without_attempts(&undisturbed, &sandbox),
+            "killed after {after}"
+        );
+        assert_eq!(sandbox.history().artifacts(), undisturbed.history().artifacts());
+        assert_eq!(most_often(&sandbox), 1, "nothing that succeeded ran again");
+    }
+}
+
+/// The decisions of one sandbox with the attempts of another: attempts have names of their own.
+fn decisions_without_attempts(from: &Sandbox, attempts: &Sandbox) -> Vec<Decision> {
+    let with = decisions(attempts);
+    let answers = decisions(from).into_iter().zip(with);
+    answers.map(|(decision, with)| Decision { used: with.used, ..decision }).collect()
+}
+
+#[test]
+fn a_registered_search_is_confirmatory_and_another_stopping_rule_is_a_deviation() {
+    let sandbox = bisection();
+    sandbox.avow(&["register", "--accept-warnings"]).expect_code(0);
+    let half = |sandbox: &Sandbox| sandbox.history().attempts().count() >= 7;
+    sandbox.kill_when(half, &["run"]);
+    for args in [&["table"][..], &["verdict", "--check"]] {
+        let hidden = sandbox.avow(args).with_code(5);
+        assert!(!hidden.stdout.contains("0.0"), "{}", hidden.stdout);
+    }
+    sandbox.avow(&["run"]).expect_code(0);
+    let report = sandbox.avow(&["verdict", "--json"]).with_code(0).json();
+    assert_eq!((&report["standing"], &report["hidden"]), (&"confirmatory".into(), &false.into()));
+    assert_eq!(words(&sandbox), ["place Supported", "stable Supported"]);
+    sandbox.replace("spec.yaml", "ratio: 1.1", "ratio: 1.5");
+    let report = sandbox.avow(&["verdict", "--json"]).with_code(0).json();
+    assert_eq!(report["standing"], "exploratory");
+    assert!(report["deviations"].to_string().contains("ratio"), "{report:#}");
+}
+
+#[test]
+fn a_goal_that_nothing_meets_is_void_with_its_reason() {
+    let sandbox = bisection();
+    sandbox.replace("spec.yaml", "from: 0.001", "from: 0.1");
+    let run = sandbox.avow(&["run"]).with_code(0);
+    assert!(run.stdout.contains("both ends"), "{}", run.stdout);
+    assert!(words(&sandbox).iter().all(|word| word.ends_with("Void")), "{:?}", words(&sandbox));
+    assert!(matches!(decisions(&sandbox).last().unwrap().answer, Step::Void(_)));
+    assert_eq!(sandbox.executes(&["run"]), [""; 0]);
+}
+
+#[test]
+fn a_probe_that_fails_is_tried_again_by_the_next_run() {
+    let sandbox = bisection();
+    sandbox.replace("spec.yaml", "  train:\n", "  train:\n    checkpoint: seen/\n");
+    let once = "case \"$1,$2\" in 1,1) [ -e seen/it ] || { touch seen/it; exit 3; } ;; esac\n";
+    sandbox.file("train.sh", format!("{once}{TRAIN}"));
+    sandbox.avow(&["run"]).expect_code(1);
+    assert!(words(&sandbox).iter().all(|word| word.ends_with("Void")));
+    sandbox.avow(&["run"]).expect_code(0);
+    assert_eq!(words(&sandbox), ["place Supported", "stable Supported"]);
+}
+
+/// Small runs choose the width, the large run takes it.
+const ARGMIN: &str = "\
+avow: 1
+experiment: chosen
+axes: {width: [16, 32, 64, 128], seed: [1, 2]}
+search:
+  best: {kind: argmin, over: width, measure: small.loss}
+stages:
+  small:
+    run: [sh, small.sh, '${axes.width}', '${axes.seed}', '${outputs.result}']
+    measurements: {result: result.json}
+  large:
+    run: [sh, large.sh, '${axes.best}', '${outputs.result}']
+    measurements: {result: result.json}
+claims:
+  it: {says: The large run is at 64., select: large.width, rule: {kind: threshold, statistic: every, above: 63, below: 65}}
+";
+
+#[test]
+fn the_best_of_small_runs_is_run_large() {
+    let small = "awk -v w=\"$1\" -v s=\"$2\" 'BEGIN { d = w - 60 - s; printf \"{\\\"loss\\\": %g}\\n\", d * d }' > \"$3\"\n";
+    let sandbox =
+        project(ARGMIN, &[("small.sh", small), ("large.sh", "echo \"{\\\"width\\\": $1}\" > \"$2\"\n")]);
+    let executed = sandbox.executes(&["run"]);
+    assert_eq!(executed.len(), 9);
+    assert!(executed.contains(&"large[best=64]".to_owned()), "{executed:?}");
+    assert_eq!(sandbox.executes(&["run"]), [""; 0]);
+    // Another result of the small runs leads to another large run, and nothing of the old one is shown.
+    sandbox.replace("small.sh", "60", "30");
+    let executed = sandbox.executes(&["run"]);
+    assert!(executed.contains(&"large[best=32]".to_owned()), "{executed:?}");
+    assert_eq!(rows(&sandbox, "large").len(), 1);
+}
+
+const HALVING: &str = "\
+avow: 1
+experiment: halved
+axes: {width: {range: [0, 9]}, epochs: [1, 3, 9], seed: [1, 2]}
+search:
+  winner: {kind: halving, over: width, budget: epochs, one_in: 3, goal: smallest, measure: train.loss}
+stages:
+  train:
+    run: [sh, train.sh, '${axes.width}', '${axes.epochs}', '${axes.seed}', '${outputs.result}']
+    measurements: {result: result.json}
+  after:
+    run: [sh, after.sh, '${axes.winner}', '${outputs.result}']
+    measurements: {result: result.json}
+";
+
+#[test]
+fn halving_spends_the_large_budget_on_few() {
+    let train = "awk -v w=\"$1\" -v e=\"$2\" -v s=\"$3\" 'BEGIN { d = w - 6; printf \"{\\\"loss\\\": %g}\\n\", d * d + s / e }' > \"$4\"\n";
+    let sandbox =
+        project(HALVING, &[("train.sh", train), ("after.sh", "echo \"{\\\"width\\\": $1}\" > \"$2\"\n")]);
+    let executed = sandbox.executes(&["run"]);
+    let at = |epochs: &str| executed.iter().filter(|m| m.contains(&format!("epochs={epochs},"))).count();
+    assert_eq!([at("1"), at("3"), at("9")], [18, 6, 2]);
+    assert!(executed.contains(&"after[winner=6]".to_owned()), "{executed:?}");
+    assert_eq!(rows(&sandbox, "train").len(), 26, "cells that were not asked for do not exist");
+    assert_eq!(sandbox.executes(&["run"]), [""; 0]);
+}
