@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use avow_engine::{EngineError, Session};
 use avow_exec::worker::{Place, Remote, RemoteError, Token};
-use avow_exec::{AnyExecutor, LocalExecutor, Pool, Site};
+use avow_exec::{AnyExecutor, LocalExecutor, Pool, Secrets, Site};
 use avow_model::action::{Action, Command};
 use avow_model::plan::{Program, Stage};
 use avow_store::Project;
@@ -34,7 +34,7 @@ pub fn gather(
     args: &args::Run,
     planned: &Planned,
     session: &Session,
-    local: LocalExecutor,
+    (local, secrets): (LocalExecutor, Secrets),
     runtime: &Runtime,
     output: &Output,
 ) -> Result<AnyExecutor, Failure> {
@@ -68,7 +68,9 @@ pub fn gather(
                 }
                 Asked::Worker(place) => {
                     warn_of_plain(&place.url, output);
-                    let remote = Remote::connect(&place, &session.project, session.blobs.clone()).await;
+                    let remote =
+                        Remote::connect(&place, &session.project, session.blobs.clone(), secrets.clone())
+                            .await;
                     let remote = remote.map_err(refused)?;
                     tell(&remote, output);
                     Site::Worker(remote)

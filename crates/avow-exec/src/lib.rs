@@ -45,6 +45,7 @@ pub mod worker;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 
 use avow_model::action::Action;
 use avow_model::attempt::{AttemptId, Host, Outcome, Produced, Timestamp, Usage};
@@ -89,12 +90,29 @@ pub struct Watch {
     pub on_spawn: Option<OnSpawn>,
     /// Asked to end.
     pub cancel: Cancel,
+    /// Values that hold for this attempt in the place of the local executor's own.
+    pub given: Option<Given>,
+}
+
+/// What a local executor that works for others is given for one attempt.
+#[derive(Clone, Debug, Default)]
+pub struct Given {
+    /// The values of secrets that terms may name.
+    pub secrets: Secrets,
+    /// Where checkpoint folders are kept between attempts; `None`: nowhere.
+    pub checkpoints: Option<PathBuf>,
 }
 
 impl Watch {
     /// Without a callback.
     pub fn new(cancel: Cancel) -> Self {
-        Self { on_spawn: None, cancel }
+        Self { on_spawn: None, cancel, given: None }
+    }
+
+    /// With values for this attempt.
+    pub fn given(mut self, given: Given) -> Self {
+        self.given = Some(given);
+        self
     }
 
     /// Calls `callback` with process id and start time.

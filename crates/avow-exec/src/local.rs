@@ -46,7 +46,7 @@ use crate::secret::{self, Secrets};
 use crate::streams::{Logging, Streams};
 use crate::supervise::{End, Limits, until_end};
 use crate::sys::{self, How, Start};
-use crate::{Execution, Executor, Watch, host, outputs, proc};
+use crate::{Execution, Executor, Given, Watch, host, outputs, proc};
 
 /// How long a program is started again that another thread still holds open for writing.
 const BUSY: Duration = Duration::from_secs(1);
@@ -237,6 +237,7 @@ struct Draft {
     purpose: Option<Purpose>,
     reads: Option<ReadsDigest>,
     denied: Vec<PathBuf>,
+    given: Given,
     checkpoint: Option<Checkpoint>,
     continues: Vec<AttemptId>,
 }
@@ -279,7 +280,8 @@ impl Shared {
         avow_model::tree::check_path(&attempt.0)
             .map_err(|error| ExecError::Action { reason: error.to_string() })?;
         let root = self.config.work.join(&attempt.0);
-        let secrets = self.scrubber(terms)?;
+        draft.given = watch.given.clone().unwrap_or_else(|| self.own());
+        let secrets = scrubber(terms, &draft.given.secrets)?;
         let mut folder = self.folders.take(attempt).map_err(at("create the folder", &root))?;
         let mut result =
             self.in_folder(&mut folder, attempt, action, terms, watch, abandon, draft, secrets.as_ref());
@@ -296,13 +298,9 @@ impl Shared {
         result
     }
 
-    /// What finds the secrets of an attempt; `None` where it has none.
-    fn scrubber(&self, terms: &Terms) -> Result<Option<Arc<Scrubber>>, Fault> {
-        if let Some(missing) = terms.secrets.iter().find(|name| !self.config.secrets.has(name)) {
-            return Err(not_started(format!("the secret `{missing}` has no value here")));
-        }
-        let some = !terms.secrets.is_empty();
-        Ok(some.then(|| Arc::new(Scrubber::new(&self.config.secrets, &terms.secrets))))
+    /// What this executor itself gives to attempts.
+    fn own(&self) -> Given {
+        Given { secrets: self.config.secrets.clone(), checkpoints: self.config.checkpoints.clone() }
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one attempt, used once")]
@@ -344,8 +342,16 @@ impl Shared {
         let observation = observation.map_err(|error| machine("an attempt could not be observed", &error))?;
         let streams = Streams::open(folder, secrets)?;
         let watched_by = observation.as_ref();
-        let (family, logging) =
-            self.spawn(folder, attempt, &program, &environment, terms, &limits, watched_by, streams)?;
+        let (family, logging) = self.spawn(
+            folder,
+            attempt,
+            &program,
+            &environment,
+            (terms, &draft.given),
+            &limits,
+            watched_by,
+            streams,
+        )?;
         let seen = abandon.follow(&family);
         if let Some(on_spawn) = watch.on_spawn {
             let start = proc::stat(family.pid()).map_or(0, |stat| stat.start);
@@ -440,7 +446,8 @@ impl Shared {
         }
         // Carrying something out once more to explain it leaves what was kept alone.
         let explains = draft.purpose == Some(Purpose::Explain);
-        let kept = self.config.checkpoints.as_deref().filter(|_| !explains);
+        let kept = draft.given.checkpoints.clone().filter(|_| !explains);
+        let kept = kept.as_deref();
         let checkpoint = Checkpoint::give(kept, action.digest(), attempt, run, place)
             .map_err(|error| machine("the checkpoint folder could not be given", &error))?;
         draft.continues.clone_from(&checkpoint.before);
@@ -465,7 +472,7 @@ impl Shared {
         attempt: &AttemptId,
         program: &Program,
         environment: &Environment,
-        terms: &Terms,
+        (terms, given): (&Terms, &Given),
         limits: &Limits,
         observation: Option<&Observation>,
         streams: Streams,
@@ -473,10 +480,7 @@ impl Shared {
         let arguments = program::strings(&program.arguments).map_err(not_started)?;
         let environment = environment
             .strings(
-                terms
-                    .secrets
-                    .iter()
-                    .filter_map(|name| Some((name.as_str(), self.config.secrets.reveal(name)?))),
+                terms.secrets.iter().filter_map(|name| Some((name.as_str(), given.secrets.reveal(name)?))),
             )
             .ok_or_else(|| not_started("a variable of the environment holds a NUL byte".to_owned()))?;
         let file = c_path(&program.file).map_err(not_started)?;
@@ -564,6 +568,15 @@ impl Shared {
         rustix::fs::statvfs(&self.config.work)
             .is_ok_and(|about| about.f_bavail.saturating_mul(about.f_frsize) < FULL || about.f_favail == 0)
     }
+}
+
+/// What finds the secrets of an attempt; `None` where it has none.
+fn scrubber(terms: &Terms, secrets: &Secrets) -> Result<Option<Arc<Scrubber>>, Fault> {
+    if let Some(missing) = terms.secrets.iter().find(|name| !secrets.has(name)) {
+        return Err(not_started(format!("the secret `{missing}` has no value here")));
+    }
+    let some = !terms.secrets.is_empty();
+    Ok(some.then(|| Arc::new(Scrubber::new(secrets, &terms.secrets))))
 }
 
 fn not_started(reason: String) -> Fault {

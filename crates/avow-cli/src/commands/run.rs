@@ -208,7 +208,7 @@ fn execute(
     config.confinement = confine.level(args.confine)?;
     config.bounds = confine.bounds(&session.project);
     config.checkpoints = Some(session.project.checkpoints());
-    config.secrets = secrets;
+    config.secrets = secrets.clone();
     let machine = |error| failure::engine(avow_engine::EngineError::Exec(error));
     let executor = LocalExecutor::new(config, session.blobs.clone()).map_err(machine)?;
     if let Some(reason) = executor.fallback() {
@@ -217,7 +217,7 @@ fn execute(
             executor.host().confinement
         ));
     }
-    let executor = places::gather(args, planned, session, executor, &control.runtime, output)?;
+    let executor = places::gather(args, planned, session, (executor, secrets), &control.runtime, output)?;
     let slots = executor.slots().map_or(slots, |(cpus, memory)| {
         (settings.cpus, settings.memory) = (cpus, memory);
         cpus

@@ -1,13 +1,15 @@
 //! The blobs that a worker keeps, and how it stays within its quota.
 //!
 //! A cache, not evidence: nothing is synced, and after a restart every blob is compared with its name before it
-//! is used again. When the quota is exceeded the blobs that were not used for longest go first; those that a
-//! running or an unfetched attempt needs stay, even if the quota is exceeded then.
+//! is used again. When the quota is exceeded the blobs that were not used for longest go first. Those that a running
+//! attempt needs, or that are waiting to be fetched, stay, even if the quota is exceeded then. What has just come in
+//! is likely to be needed by the next submission and stays as long as the quota is exceeded by a quarter only.
 
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use avow_model::digest::BlobDigest;
 use avow_store::{BlobStore, FileBlobs, StoreError};
@@ -16,8 +18,12 @@ use avow_store::{BlobStore, FileBlobs, StoreError};
 pub(crate) struct Cache {
     blobs: Arc<FileBlobs>,
     quota: u64,
+    fresh: Duration,
     uses: Mutex<Uses>,
 }
+
+/// For how long a blob counts as just come in.
+const FRESH: Duration = Duration::from_secs(30);
 
 #[derive(Default)]
 struct Uses {
@@ -30,7 +36,14 @@ struct Uses {
 struct Use {
     size: u64,
     last: u64,
+    at: Option<Instant>,
     pins: u32,
+}
+
+impl Use {
+    fn is_fresh(&self, span: Duration) -> bool {
+        self.at.is_some_and(|at| at.elapsed() < span)
+    }
 }
 
 /// Blobs that stay while this lives.
@@ -50,9 +63,9 @@ impl Cache {
             }
         }
         found.sort_unstable();
-        let cache = Cache { blobs, quota, uses: Mutex::default() };
+        let cache = Cache { blobs, quota, fresh: FRESH, uses: Mutex::default() };
         for (_, digest, size) in found {
-            cache.uses().add(digest, size);
+            cache.uses().add(digest, size, None);
         }
         cache.shrink();
         Ok(Arc::new(cache))
@@ -80,7 +93,7 @@ impl Cache {
     pub(crate) fn came(&self, digest: BlobDigest, size: u64) {
         let over = {
             let mut uses = self.uses();
-            uses.add(digest, size);
+            uses.add(digest, size, Some(Instant::now()));
             uses.total > self.quota
         };
         if over {
@@ -94,7 +107,7 @@ impl Cache {
         for digest in &blobs {
             if !uses.of.contains_key(digest) {
                 let size = self.blobs.size(*digest).ok().flatten().unwrap_or(0);
-                uses.add(*digest, size);
+                uses.add(*digest, size, Some(Instant::now()));
             }
             uses.touch(*digest);
             if let Some(found) = uses.of.get_mut(digest) {
@@ -109,20 +122,34 @@ impl Cache {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes what was not used for longest, down to nine tenths of the quota.
+    /// Removes what was not used for longest, down to nine tenths of the quota; what is fresh only where it must.
     fn shrink(&self) {
         let mut uses = self.uses();
         if uses.total <= self.quota {
             return;
         }
-        let enough = self.quota / 10 * 9;
-        let mut idle: Vec<(u64, BlobDigest)> = uses
-            .of
-            .iter()
-            .filter(|(_, used)| used.pins == 0)
-            .map(|(digest, used)| (used.last, *digest))
-            .collect();
-        idle.sort_unstable();
+        let idle = |uses: &Uses, fresh: bool| {
+            let of_kind = |used: &Use| used.pins == 0 && used.is_fresh(self.fresh) == fresh;
+            let mut idle: Vec<(u64, BlobDigest)> = uses
+                .of
+                .iter()
+                .filter(|(_, used)| of_kind(used))
+                .map(|(digest, used)| (used.last, *digest))
+                .collect();
+            idle.sort_unstable();
+            idle
+        };
+        let old = idle(&uses, false);
+        self.remove(&mut uses, old, self.quota / 10 * 9);
+        let most = self.quota.saturating_add(self.quota / 4);
+        if uses.total > most {
+            let fresh = idle(&uses, true);
+            self.remove(&mut uses, fresh, most);
+        }
+    }
+
+    /// Removes these, in order, until no more than `enough` bytes are left.
+    fn remove(&self, uses: &mut Uses, idle: Vec<(u64, BlobDigest)>, enough: u64) {
         for (_, digest) in idle {
             if uses.total <= enough {
                 break;
@@ -138,19 +165,19 @@ impl Cache {
 }
 
 impl Uses {
-    fn add(&mut self, digest: BlobDigest, size: u64) {
+    fn add(&mut self, digest: BlobDigest, size: u64, at: Option<Instant>) {
         self.clock += 1;
         let last = self.clock;
         let entry = self.of.entry(digest).or_default();
         self.total = self.total - entry.size + size;
-        (entry.size, entry.last) = (size, last);
+        (entry.size, entry.last, entry.at) = (size, last, at);
     }
 
     fn touch(&mut self, digest: BlobDigest) {
         self.clock += 1;
         let last = self.clock;
         if let Some(entry) = self.of.get_mut(&digest) {
-            entry.last = last;
+            (entry.last, entry.at) = (last, Some(Instant::now()));
         }
     }
 
@@ -186,7 +213,12 @@ mod tests {
     fn cache(folder: &tempfile::TempDir, quota: u64) -> Arc<Cache> {
         let project = Project::at(folder.path());
         project.create().unwrap();
-        Cache::open(Arc::new(FileBlobs::new(project, Arc::new(MemoryStamps::default()))), quota).unwrap()
+        let blobs = Arc::new(FileBlobs::new(project, Arc::new(MemoryStamps::default())));
+        let cache = Cache::open(blobs, quota).unwrap();
+        // Nothing counts as fresh in these tests but where they say so.
+        let mut cache = Arc::into_inner(cache).unwrap();
+        cache.fresh = Duration::ZERO;
+        Arc::new(cache)
     }
 
     fn put(cache: &Cache, byte: u8) -> BlobDigest {
@@ -211,6 +243,17 @@ mod tests {
     }
 
     #[test]
+    fn what_has_just_come_in_stays_as_long_as_it_is_not_too_much() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut cache = Arc::into_inner(cache(&folder, 400)).unwrap();
+        cache.fresh = FRESH;
+        let cache = Arc::new(cache);
+        let all = [1, 2, 3, 4, 5, 6, 7].map(|byte| put(&cache, byte));
+        let kept = |digest| cache.blobs().contains(digest).unwrap();
+        assert_eq!(all.map(kept), [false, false, true, true, true, true, true]);
+    }
+
+    #[test]
     fn a_restart_counts_what_is_there_and_a_damaged_blob_is_not_here() {
         let folder = tempfile::tempdir().unwrap();
         let first = cache(&folder, 1000);
@@ -221,6 +264,6 @@ mod tests {
         fs::write(&path, "other bytes").unwrap();
         let again = cache(&folder, 1000);
         assert!(!again.has(a).unwrap() && again.has(b).unwrap());
-        assert_eq!(cache(&folder, 50).blobs().list().unwrap(), []);
+        assert_eq!(cache(&folder, 50).blobs().list().unwrap(), [a], "the one that came in last fits");
     }
 }

@@ -73,9 +73,32 @@ pub struct Submission {
     pub terms: Terms,
     /// How many bytes of standard output and standard error the client has.
     pub have: [u64; 2],
+    /// Other attempts that the client has received whole and the worker may forget.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub done: Vec<String>,
+    /// Stands for the client's project, and says nothing of it: attempts that share it may go on from one
+    /// another's checkpoints.
+    pub project: String,
     /// Values of the secrets that the terms name. Held in memory for the time of the attempt, never written.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub secrets: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Values::is_empty")]
+    pub secrets: Values,
+}
+
+/// Values of secrets on their way. They do not show themselves.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Values(pub BTreeMap<String, String>);
+
+impl Values {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl std::fmt::Debug for Values {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }
 
 /// A sign of life, with what the client has received whole and the worker may forget.

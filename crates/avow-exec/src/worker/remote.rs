@@ -26,7 +26,7 @@ use tokio::sync::{OnceCell, watch};
 use super::protocol::{Beat, Description, Difference, PROTOCOL, Stop, decode, differences, encode};
 use super::token::Token;
 use crate::cancel::{Cancel, Level};
-use crate::{ExecError, Execution};
+use crate::{ExecError, Execution, Secrets};
 use http::{CallError, Http};
 
 /// Where a worker is, and what it wants to see.
@@ -97,6 +97,9 @@ pub struct Remote(Arc<Inner>);
 struct Inner {
     http: Http,
     session: String,
+    /// Stands for the project.
+    project: String,
+    secrets: Secrets,
     blobs: Arc<dyn BlobStore>,
     work: PathBuf,
     temporary: PathBuf,
@@ -142,7 +145,8 @@ impl Known {
 
 impl Remote {
     /// Asks a worker what it is, and keeps a session with it from then on. Attempts' logs are written below the
-    /// project's folder of attempts while they grow, blobs go to and come from `blobs`. Needs a tokio runtime.
+    /// project's folder of attempts while they grow, blobs go to and come from `blobs`; `secrets` are sent where terms
+    /// name them. Needs a tokio runtime.
     ///
     /// # Errors
     /// [`RemoteError::Unreachable`], and [`RemoteError::Refused`] for a wrong token or another protocol.
@@ -150,6 +154,7 @@ impl Remote {
         place: &Place,
         project: &Project,
         blobs: Arc<dyn BlobStore>,
+        secrets: Secrets,
     ) -> Result<Remote, RemoteError> {
         let http = Http::new(place)?;
         let description = describe(&http).await?;
@@ -157,6 +162,8 @@ impl Remote {
         let inner = Arc::new(Inner {
             http,
             session,
+            project: opaque(project),
+            secrets,
             blobs,
             work: project.work(),
             temporary: project.temporary(),
@@ -297,6 +304,14 @@ impl Inner {
     }
 }
 
+/// A name for a project that is the same in each run and says nothing.
+fn opaque(project: &Project) -> String {
+    let mut hasher = blake3::Hasher::new_derive_key("avow 2026 worker: name of a project");
+    hasher.update(crate::host::describe_host().name.as_bytes());
+    hasher.update(project.root().as_os_str().as_encoded_bytes());
+    hasher.finalize().to_hex()[..32].to_owned()
+}
+
 async fn describe(http: &Http) -> Result<Description, RemoteError> {
     let answer = http.get("/worker").await.map_err(|error| http.failed(error))?;
     let refused = |reason: String| RemoteError::Refused { url: http.url().to_owned(), reason };
@@ -314,7 +329,11 @@ async fn describe(http: &Http) -> Result<Description, RemoteError> {
 async fn beat(run: Weak<Inner>) {
     loop {
         let Some(inner) = run.upgrade() else { return };
-        let pause = (inner.known().lease() / 5).max(Duration::from_millis(20));
+        let lease = inner.known().lease();
+        // Once it is not heard it is asked more often, so that work goes on soon after it is back.
+        let up = *inner.health.borrow() == Health::Up;
+        let pause = if up { lease / 5 } else { (lease / 20).min(Duration::from_secs(1)) };
+        let pause = pause.max(Duration::from_millis(20));
         drop(inner);
         tokio::time::sleep(pause).await;
         let Some(inner) = run.upgrade() else { return };

@@ -29,13 +29,17 @@ use super::cache::Cache;
 use super::protocol::{Description, PROTOCOL, is_attempt};
 use super::token::Token;
 use crate::cancel::{Cancel, Level};
-use crate::{Bounds, Config, Confinement, ExecError, LocalExecutor, clear_leftovers, end_survivors};
+use crate::{
+    Bounds, Config, Confinement, ExecError, LocalExecutor, clear_leftovers, end_survivors, rescue_checkpoints,
+};
 use attempts::Table;
 
 /// The most connections at a time.
 const CONNECTIONS: usize = 4096;
 /// How long a client may take to send the head of a request; also how long an idle connection is kept.
 const HEAD: Duration = Duration::from_secs(60);
+/// How long the checkpoints of a project are kept in which nothing changes.
+const FORGOTTEN: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// How long the identity of a program is believed.
 const FRESH: Duration = Duration::from_secs(10);
 
@@ -133,6 +137,7 @@ impl Server {
         if ended > 0 {
             tracing::info!(ended, "processes that an earlier worker left were ended");
         }
+        rescue(&project);
         let blobs = Arc::new(FileBlobs::new(project.clone(), Arc::new(MemoryStamps::default())));
         let cache = Cache::open(Arc::clone(&blobs), setup.quota).map_err(WorkerError::Store)?;
         let bounds = Bounds { project: Some(setup.folder.clone()), allow: setup.allow, network: false };
@@ -281,6 +286,25 @@ fn lock(folder: &std::path::Path) -> Result<std::fs::File, WorkerError> {
         Ok(()) => Ok(file),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(WorkerError::Shared { path: folder.to_owned() }),
         Err(error) => Err(failed(error.into())),
+    }
+}
+
+/// Takes back the checkpoints of attempts that an earlier worker left, and removes those that nobody came back for.
+fn rescue(project: &Project) {
+    for entry in std::fs::read_dir(project.checkpoints()).into_iter().flatten().flatten() {
+        let folder = entry.path();
+        let old = entry
+            .metadata()
+            .and_then(|about| about.modified())
+            .is_ok_and(|at| at.elapsed().is_ok_and(|age| age > FORGOTTEN));
+        let done = if old {
+            crate::folder::remove(&folder)
+        } else {
+            rescue_checkpoints(&folder, &project.work()).map(drop)
+        };
+        if let Err(error) = done {
+            tracing::warn!(folder = %folder.display(), %error, "checkpoints of an earlier worker");
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! A [`Subject`] is an executor in a fresh place. [`conformance!`] makes a test of each case for a subject;
 //! [`real_conformance!`] those that need real processes. An executor that passes is one that the engine can use:
 //! it gives the same outcomes, the same blobs and the same logs as any other.
-#![allow(dead_code, unused_imports, reason = "each test file uses its part")]
+#![allow(dead_code, unused_imports, unused_macros, reason = "each test file uses its part")]
 
 mod cases;
 mod local;
@@ -27,7 +27,7 @@ use crate::support::attempt;
 pub use cases::*;
 pub use local::Local;
 pub use real::*;
-pub use worker::{Client, Served, Worker, setup, token};
+pub use worker::{Client, Served, TOKEN, Worker, setup, token};
 
 /// An executor in a place of its own; everything goes with it.
 pub trait Subject: Sized {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use avow_exec::worker::{Place, Remote, Server, Setup, Token};
-use avow_exec::{Cancel, Pool, Site};
+use avow_exec::{Cancel, Pool, Secrets, Site};
 use avow_store::{BlobStore, FileBlobs, MemoryStamps, Project};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -103,7 +103,7 @@ impl Client {
     }
 
     pub async fn connect(&self, place: &Place) -> Remote {
-        Remote::connect(place, &self.project, self.blobs.clone()).await.unwrap()
+        Remote::connect(place, &self.project, self.blobs.clone(), Secrets::default()).await.unwrap()
     }
 }
 

@@ -1,6 +1,6 @@
 //! One attempt on a worker, from the first byte sent to the last one received.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::receive::{self, Unreceived};
 use super::{Health, Inner, Known, Misfit, RemoteError, lock, send};
 use crate::cancel::{Cancel, Level};
 use crate::worker::frame::{Frame, Frames};
-use crate::worker::protocol::{Breakdown, Ending, Event, INLINE_LIMIT, Refusal, Submission, encode};
+use crate::worker::protocol::{Breakdown, Ending, Event, INLINE_LIMIT, Refusal, Submission, Values, encode};
 use crate::{ExecError, Execution};
 
 /// How often an action is sent again because the worker lacks something of it or was started again.
@@ -33,10 +33,17 @@ pub(super) async fn carry_out(
     cancel: &Cancel,
 ) -> Result<Execution, RemoteError> {
     let mut known = inner.known();
+    let secrets = secrets(inner, terms)?;
     let mut tries = 0;
     loop {
         if cancel.level() != Level::Run {
             return Ok(inner.ended(&known, Outcome::Cancelled));
+        }
+        if let Health::Down(reason) = &*inner.health.borrow() {
+            // A tunnel or a proxy takes connections whether or not there is a worker behind it. What is sent into it
+            // may have been heard or not, so nothing is sent.
+            let (url, reason) = (inner.http.url().to_owned(), reason.clone());
+            return Err(RemoteError::Unreachable { url, reason });
         }
         tries += 1;
         let provided = tokio::select! {
@@ -44,7 +51,7 @@ pub(super) async fn carry_out(
             _ = cancel.cancelled() => continue,
         };
         provided.map_err(|error| send::not_sent(inner, error))?;
-        let brought = Courier::new(inner, &known, attempt, action, terms).bring(cancel).await;
+        let brought = Courier::new(inner, &known, attempt, action, terms, &secrets).bring(cancel).await;
         match brought {
             Ok(execution) => return Ok(execution),
             Err(Refused::Lacking(blobs)) if tries < TRIES => send::lacking(&known, &blobs),
@@ -61,6 +68,18 @@ pub(super) async fn carry_out(
             Err(Refused::For(error)) => return Err(error),
         }
     }
+}
+
+/// The values that the terms name. They are not shown to a network.
+fn secrets(inner: &Inner, terms: &Terms) -> Result<Values, RemoteError> {
+    let value = |name: &String| Some((name.clone(), inner.secrets.reveal(name)?.to_owned()));
+    let values = Values(terms.secrets.iter().filter_map(value).collect());
+    if !values.0.is_empty() && !inner.http.is_private() {
+        let reason =
+            "secrets are not sent over plain HTTP to another machine; use a tunnel or `https`".to_owned();
+        return Err(RemoteError::Refused { url: inner.http.url().to_owned(), reason });
+    }
+    Ok(values)
 }
 
 /// Why a submission started nothing.
@@ -104,6 +123,7 @@ impl<'a> Courier<'a> {
         attempt: &'a AttemptId,
         action: &'a Action,
         terms: &Terms,
+        secrets: &Values,
     ) -> Self {
         let submission = Submission {
             session: inner.session.clone(),
@@ -111,7 +131,9 @@ impl<'a> Courier<'a> {
             action: action.clone(),
             terms: terms.clone(),
             have: [0; 2],
-            secrets: BTreeMap::new(),
+            done: Vec::new(),
+            project: inner.project.clone(),
+            secrets: secrets.clone(),
         };
         Courier {
             logs: Logs::new(&inner.work, attempt),
@@ -140,6 +162,8 @@ impl<'a> Courier<'a> {
                     return Err(Refused::For(self.inner.http.failed(error)));
                 }
                 Came::Broken(error) => {
+                    // Nothing more goes there until it is heard again.
+                    self.inner.set(Health::Down(error.to_string()));
                     if self.asked == Level::Kill || self.inner.silent() > self.known.lease() {
                         tracing::warn!(worker = self.inner.http.url(), attempt = %self.attempt, %error, "lost");
                         return Ok(self.outcome(Outcome::Lost));
@@ -156,6 +180,7 @@ impl<'a> Courier<'a> {
     /// One request and the stream that answers it.
     async fn once(&mut self, cancel: &Cancel) -> Result<Came, Refused> {
         self.submission.have = self.logs.have();
+        self.submission.done = std::mem::take(&mut *lock(&self.inner.done));
         let path = format!("/attempts/{}", self.attempt);
         let inner = Arc::clone(self.inner);
         let opening = inner.http.open(Method::POST, &path, encode(&self.submission));
@@ -184,6 +209,8 @@ impl<'a> Courier<'a> {
             Err(CallError::Refused(refusal)) => self.refused(refusal),
             Err(error) => {
                 self.sent |= !matches!(error, CallError::Connect(_));
+                // Whether it heard that is not known.
+                lock(&self.inner.done).append(&mut self.submission.done);
                 Ok(Came::Broken(error))
             }
         }

@@ -6,6 +6,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::{Body, Client, ClientBuilder, Method, Response, StatusCode, Url, redirect};
 
 use super::{Place, RemoteError};
+use crate::fetch;
 use crate::worker::body::Sent;
 use crate::worker::protocol::{DIGESTS_LIMIT, MESSAGE_LIMIT, PACK_LIMIT, REFUSAL_LIMIT, ROOT, Refusal};
 
@@ -43,6 +44,7 @@ pub(super) enum CallError {
 pub(super) struct Http {
     client: Client,
     url: String,
+    private: bool,
 }
 
 impl Http {
@@ -67,11 +69,17 @@ impl Http {
             .no_proxy()
             .build()
             .map_err(|error| refused(error.to_string()))?;
-        Ok(Http { client, url })
+        let private = parsed.scheme() == "https" || fetch::is_loopback(&parsed);
+        Ok(Http { client, url, private })
     }
 
     pub(super) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Whether nobody on the way can read what is sent.
+    pub(super) fn is_private(&self) -> bool {
+        self.private
     }
 
     pub(super) async fn get(&self, path: &str) -> Result<Vec<u8>, CallError> {
@@ -173,7 +181,7 @@ fn words(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Token => "it does not accept the token".to_owned(),
         Refusal::Malformed { reason } => format!("it does not understand: {reason}"),
-        Refusal::TooLarge { limit } => format!("it takes at most {limit} bytes of that"),
+        Refusal::TooLarge { limit } => format!("it takes nothing larger than {limit} bytes; `--cache` sets that"),
         Refusal::Unknown => "it knows nothing under that name".to_owned(),
         Refusal::Conflict => "it has another action under that name".to_owned(),
         Refusal::OtherInstance { .. } => "it was started again".to_owned(),

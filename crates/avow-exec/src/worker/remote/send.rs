@@ -18,7 +18,7 @@ use crate::ExecError;
 use crate::worker::body::Sent;
 use crate::worker::closure::{Closure, artifacts};
 use crate::worker::pack;
-use crate::worker::protocol::{DIGESTS_LIMIT, PACK_LIMIT, SMALL, join, split};
+use crate::worker::protocol::{DIGESTS_LIMIT, PACK_LIMIT, Refusal, SMALL, join, split};
 
 /// Why blobs could not be sent.
 #[derive(Debug)]
@@ -157,6 +157,14 @@ async fn send_large(inner: &Inner, known: &Known, digest: BlobDigest) -> Result<
     let cell = Arc::clone(lock(&known.large).entry(digest).or_default());
     let sent = cell.get_or_try_init(|| async {
         let store = Arc::clone(&inner.blobs);
+        let limit = known.description.blob_limit;
+        let size = blocking({
+            let store = Arc::clone(&store);
+            move || store.size(digest)
+        });
+        if size.await?.is_some_and(|size| size > limit) {
+            return Err(Unsent::Call(CallError::Refused(Refusal::TooLarge { limit })));
+        }
         let body = blocking(move || body(store.as_ref(), digest)).await?;
         inner.http.put(&format!("/blobs/{digest}"), body).await?;
         Ok::<_, Unsent>(())

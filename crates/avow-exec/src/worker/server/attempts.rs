@@ -14,14 +14,15 @@ use avow_model::canonical::Record;
 use avow_model::digest::{ActionDigest, BlobDigest};
 use avow_model::plan::Terms;
 use tokio::sync::{Notify, OwnedSemaphorePermit, watch};
+use zeroize::Zeroizing;
 
 use super::answer::{Answer, blocking, in_full};
 use super::{Shared, UNIT, follow};
 use crate::cancel::{Cancel, Level};
 use crate::worker::cache::Pins;
 use crate::worker::closure::Closure;
-use crate::worker::protocol::{Breakdown, Event, Refusal, Submission, decode, differences};
-use crate::{ExecError, Execution, Executor, Watch};
+use crate::worker::protocol::{Breakdown, Event, Refusal, Submission, decode, differences, is_attempt};
+use crate::{ExecError, Execution, Executor, Given, Secrets, Watch};
 
 /// Everything that runs, and what has ended and was not fetched yet.
 #[derive(Default)]
@@ -51,8 +52,10 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    fn pin(&self, pins: Pins) {
-        self.pins.lock().unwrap_or_else(PoisonError::into_inner).push(pins);
+    /// What it was given may go now; what it wrote stays until it is fetched.
+    fn keep_only(&self, pins: Option<Pins>) {
+        let mut held = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
+        *held = pins.into_iter().collect();
     }
 }
 
@@ -188,15 +191,19 @@ impl Entry {
 pub(super) async fn submit(shared: &Arc<Shared>, id: AttemptId, body: &[u8]) -> Result<Answer, Refusal> {
     let submission: Submission = decode(body)?;
     shared.same_instance(&submission.instance)?;
-    if !super::routes::is_session(&submission.session) {
-        return Err(Refusal::Malformed { reason: "a session has 32 hexadecimal digits".to_owned() });
+    if !is_attempt(&submission.session) || !is_attempt(&submission.project) {
+        return Err(Refusal::Malformed {
+            reason: "sessions and projects have 32 hexadecimal digits".to_owned(),
+        });
     }
-    let Submission { session, action, terms, have, .. } = submission;
+    let given = given(shared, &submission)?;
+    let Submission { session, action, terms, have, done, .. } = submission;
     shared.table.hear(&session);
+    shared.table.forget(&session, &done);
     let digest = action.digest();
     let entry = match shared.table.find(&id, &session, digest)? {
         Some(entry) => entry,
-        None => start(shared, &id, session, digest, action, terms).await?,
+        None => start(shared, &id, (session, digest), action, terms, given).await?,
     };
     Ok(follow::answer(shared, &id, entry, have).await)
 }
@@ -204,10 +211,10 @@ pub(super) async fn submit(shared: &Arc<Shared>, id: AttemptId, body: &[u8]) -> 
 async fn start(
     shared: &Arc<Shared>,
     id: &AttemptId,
-    session: String,
-    digest: ActionDigest,
+    (session, digest): (String, ActionDigest),
     action: Action,
     terms: Terms,
+    given: Given,
 ) -> Result<Arc<Entry>, Refusal> {
     let (action, pins) = {
         let shared = Arc::clone(shared);
@@ -220,9 +227,18 @@ async fn start(
     let new = Entry { session, action: digest, cancel, end, kept, pins: Mutex::new(vec![pins]) };
     let (entry, fresh) = shared.table.claim(id, new)?;
     if fresh {
-        tokio::spawn(carry_out(Arc::clone(shared), id.clone(), Arc::clone(&entry), action, terms));
+        tokio::spawn(carry_out(Arc::clone(shared), id.clone(), Arc::clone(&entry), action, terms, given));
     }
     Ok(entry)
+}
+
+/// What the client lends to the attempt: secrets, and the checkpoints of its project.
+fn given(shared: &Shared, submission: &Submission) -> Result<Given, Refusal> {
+    let values =
+        submission.secrets.0.iter().map(|(name, value)| (name.clone(), Zeroizing::new(value.clone())));
+    let secrets =
+        Secrets::new(values.collect()).map_err(|error| Refusal::Malformed { reason: error.to_string() })?;
+    Ok(Given { secrets, checkpoints: Some(shared.project.checkpoints().join(&submission.project)) })
 }
 
 /// Makes sure that this is the right worker for an action and that everything it needs is here, and stays.
@@ -239,17 +255,23 @@ fn prepare(shared: &Arc<Shared>, action: &Action) -> Result<Pins, Refusal> {
     if missing.is_empty() { Ok(pins) } else { Err(Refusal::Lacking { blobs: missing }) }
 }
 
-async fn carry_out(shared: Arc<Shared>, id: AttemptId, entry: Arc<Entry>, action: Action, terms: Terms) {
+async fn carry_out(
+    shared: Arc<Shared>,
+    id: AttemptId,
+    entry: Arc<Entry>,
+    action: Action,
+    terms: Terms,
+    given: Given,
+) {
     let slots = tokio::select! {
         slots = slots(&shared, &terms) => Some(slots),
         // Asked to end before its turn came: the executor does not start it then.
         _ = entry.cancel.cancelled() => None,
     };
-    let result = shared.executor.run(&id, &action, &terms, Watch::new(entry.cancel.clone())).await;
+    let watch = Watch::new(entry.cancel.clone()).given(given);
+    let result = shared.executor.run(&id, &action, &terms, watch).await;
     drop(slots);
-    if let Ok(execution) = &result {
-        entry.pin(shared.cache.pin(written(&shared, execution)));
-    }
+    entry.keep_only(result.as_ref().ok().map(|execution| shared.cache.pin(written(&shared, execution))));
     let stopping = shared.table.ended();
     let event = match result {
         Ok(execution) if stopping && execution.outcome == Outcome::Cancelled => {

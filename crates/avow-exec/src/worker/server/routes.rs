@@ -73,10 +73,6 @@ fn attempt(text: &str) -> Result<AttemptId, Refusal> {
 }
 
 /// Sessions have the same kind of names.
-pub(super) fn is_session(text: &str) -> bool {
-    is_attempt(text)
-}
-
 fn session(text: &str) -> Result<String, Refusal> {
     attempt(text).map(|id| id.0)
 }
