@@ -181,7 +181,9 @@ fn words(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Token => "it does not accept the token".to_owned(),
         Refusal::Malformed { reason } => format!("it does not understand: {reason}"),
-        Refusal::TooLarge { limit } => format!("it takes nothing larger than {limit} bytes; `--cache` sets that"),
+        Refusal::TooLarge { limit } => {
+            format!("it takes nothing larger than {limit} bytes; `--cache` sets that")
+        }
         Refusal::Unknown => "it knows nothing under that name".to_owned(),
         Refusal::Conflict => "it has another action under that name".to_owned(),
         Refusal::OtherInstance { .. } => "it was started again".to_owned(),
