@@ -112,6 +112,13 @@ pub enum What {
         /// Each artifact with the first attempt that wrote it; the first is the one that stands.
         artifacts: Vec<(Artifact, AttemptDigest)>,
     },
+    /// Files that attempts of a stage were seen to read, first after the registration, and that nobody declared.
+    Observed {
+        /// The stage.
+        stage: String,
+        /// Their paths.
+        files: BTreeSet<String>,
+    },
     /// What was read before the registered plan was complete, by command.
     Read {
         /// The commands that showed values, with how often.
@@ -174,6 +181,7 @@ pub fn deviations(evidence: &Evidence<'_>, registered: Option<&Plan>) -> Vec<Dev
         let stage = Stage { evidence, name: &evidence.plan.stages[index].name, members };
         if evidence.registration.is_some() && covered.contains(&index) {
             out.extend(stage.older());
+            out.extend(stage.observed());
         }
         out.extend(stage.without_success());
         out.extend(stage.failures());
@@ -215,6 +223,18 @@ impl Stage<'_> {
         let what = What::OlderAttempts { stage: self.name.to_owned(), members: members.clone() };
         let (class, when) = (Class::OlderThanRegistration, When::BeforeRegistration);
         (!members.is_empty()).then_some(Deviation { class, when, what })
+    }
+
+    /// What was first seen to be read after the registration: an addition to what was declared then.
+    fn observed(&self) -> Option<Deviation> {
+        let tried = || self.members.iter().flat_map(|member| &member.attempts);
+        let read = |covered: bool| {
+            let those = tried().filter(move |tried| tried.covered == covered);
+            those.flat_map(|tried| tried.undeclared.keys().cloned()).collect::<BTreeSet<String>>()
+        };
+        let files: BTreeSet<String> = read(true).difference(&read(false)).cloned().collect();
+        let (empty, what) = (files.is_empty(), What::Observed { stage: self.name.to_owned(), files });
+        (!empty).then_some(Deviation { class: Class::Addition, when: When::After, what })
     }
 
     fn without_success(&self) -> Vec<Deviation> {
@@ -275,6 +295,7 @@ impl Deviation {
             What::Plan(change) => return planned::concerns(change, &claim.name, &rests_on(plan, claim)),
             What::Registrations { .. } | What::Read { .. } => return true,
             What::OlderAttempts { stage, .. }
+            | What::Observed { stage, .. }
             | What::Members { stage, .. }
             | What::FailedAttempts { stage, .. }
             | What::Outputs { stage, .. } => stage,

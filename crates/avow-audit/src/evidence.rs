@@ -2,7 +2,9 @@
 //!
 //! Stages are walked in topological order. Each member is bound to its action from the outputs of the attempts
 //! that stand for its producers, and the action's trace is looked up. The first success under the registration
-//! stands; failing that, the first success at all, which is then older than the registration. Every other
+//! stands; failing that, the first success at all, which is then older than the registration. One that was seen to
+//! read what has changed since stands only where no other does, and then the latest of them: so the engine sees
+//! it, which makes such a member again. Every other
 //! attempt is kept beside it: failures are counted, a second success with other outputs is a divergence.
 //!
 //! Nothing is taken from a run's own account of what it did: a member has a result iff its action, computed
@@ -14,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 use avow_model::attempt::{Attempt, Outcome, Timestamp};
 use avow_model::bind::{BindError, bind};
 use avow_model::canonical::Record;
-use avow_model::digest::{ActionDigest, Artifact, AttemptDigest, PlanDigest};
+use avow_model::digest::{ActionDigest, Artifact, AttemptDigest, BlobDigest, PlanDigest};
 use avow_model::expand::{self, Member};
 use avow_model::ledger::Ledger;
 use avow_model::plan::{Keep, Plan};
@@ -115,6 +117,8 @@ pub struct Tried {
     pub outputs: BTreeMap<String, Artifact>,
     /// When it was started, by its own clock.
     pub started: Timestamp,
+    /// What it was seen to read that nobody declared, by path.
+    pub undeclared: BTreeMap<String, BlobDigest>,
 }
 
 /// How far a plan has been carried out.
@@ -292,7 +296,8 @@ impl Walker<'_> {
         let (attempts, findings) = self.source.attempts(&action, digest)?;
         self.findings.extend(findings);
         let fate = self.fate(member, &attempts)?;
-        let attempts = attempts.iter().map(|(digest, recorded)| self.tried(*digest, recorded)).collect();
+        let attempts = attempts.iter().map(|(digest, recorded)| self.tried(*digest, recorded));
+        let attempts = attempts.collect::<Result<Vec<_>, _>>()?;
         Ok(MemberEvidence { member, action: Some(digest), fate, attempts })
     }
 
@@ -316,7 +321,7 @@ impl Walker<'_> {
         (!inputs.is_empty()).then_some(Fate::Blocked { inputs, forever })
     }
 
-    fn tried(&mut self, digest: AttemptDigest, recorded: &Recorded) -> Tried {
+    fn tried(&mut self, digest: AttemptDigest, recorded: &Recorded) -> Result<Tried, AuditError> {
         let attempt = &recorded.attempt;
         // Attempts of other experiments cite the heads of other ledgers.
         if recorded.experiment == self.plan.experiment {
@@ -324,13 +329,14 @@ impl Walker<'_> {
             let cited = |head| Finding::MissingHead { head, cited_by: digest.to_string() };
             self.findings.extend(unknown.copied().map(cited));
         }
-        Tried {
+        Ok(Tried {
             attempt: digest,
             outcome: attempt.outcome.clone(),
             covered: self.registration.is_none_or(|r| r.covers(attempt)),
             outputs: artifacts(attempt),
             started: attempt.started,
-        }
+            undeclared: self.source.undeclared(attempt)?,
+        })
     }
 
     fn fate(&mut self, member: Member, attempts: &[(AttemptDigest, Recorded)]) -> Result<Fate, AuditError> {
@@ -362,18 +368,24 @@ impl Walker<'_> {
         member: Member,
         attempts: &[(AttemptDigest, Recorded)],
     ) -> Result<Option<Stands>, AuditError> {
-        let mut best: Option<(bool, bool, AttemptDigest, &Attempt)> = None;
+        let mut best: Option<([bool; 3], AttemptDigest, &Attempt)> = None;
         for (digest, Recorded { attempt, .. }) in
             attempts.iter().filter(|(_, r)| r.attempt.outcome.succeeded())
         {
             let whole = self.is_whole(member, attempt)?;
             let covered = self.registration.is_none_or(|r| r.covers(attempt));
             let counts = self.registration.is_some() || whole;
-            if best.is_none_or(|(w, c, ..)| (covered, counts) > (c, w)) {
-                best = Some((counts, covered, *digest, attempt));
+            let holds = self.source.reads_hold(attempt)?;
+            let rank = [covered, counts, holds];
+            if best.is_none_or(|(best, ..)| rank > best || rank == best && !holds) {
+                best = Some((rank, *digest, attempt));
             }
         }
-        let stands = |(_, covered, attempt, record)| Stands { attempt, outputs: artifacts(record), covered };
+        let stands = |([covered, ..], attempt, record): ([bool; 3], _, _)| Stands {
+            attempt,
+            outputs: artifacts(record),
+            covered,
+        };
         Ok(best.map(stands))
     }
 

@@ -4,11 +4,14 @@
 //! store says about them; an attempt's record must have the digest it was asked for by, and must be an attempt
 //! at the action whose trace named it. What does not fit becomes a [`Finding`], never a value. Absent: writing.
 
+use std::collections::BTreeMap;
+
 use avow_model::action::Action;
 use avow_model::attempt::Attempt;
 use avow_model::canonical::Record;
 use avow_model::digest::{ActionDigest, Artifact, AttemptDigest, BlobDigest};
-use avow_store::{BlobStore, RecordStore, Recorded, StoreError};
+use avow_model::reads::{Reads, Seen};
+use avow_store::{BlobStore, Observed, RecordStore, Recorded, StampCache, StoreError};
 
 use crate::finding::{AttemptFault, Finding};
 
@@ -21,6 +24,7 @@ pub struct Source<'a> {
     blobs: &'a dyn BlobStore,
     records: &'a dyn RecordStore,
     thorough: bool,
+    reality: Option<(&'a Observed, &'a dyn StampCache)>,
 }
 
 /// The store could not be read.
@@ -43,7 +47,37 @@ impl std::fmt::Debug for Source<'_> {
 impl<'a> Source<'a> {
     /// A view of these stores.
     pub fn new(blobs: &'a dyn BlobStore, records: &'a dyn RecordStore) -> Source<'a> {
-        Source { blobs, records, thorough: false }
+        Source { blobs, records, thorough: false, reality: None }
+    }
+
+    /// The same view, which also knows the files that observed attempts read.
+    #[must_use]
+    pub fn observing(self, observed: &'a Observed, stamps: &'a dyn StampCache) -> Source<'a> {
+        Source { reality: Some((observed, stamps)), ..self }
+    }
+
+    /// Whether everything an attempt was seen to read is as it was; true where nobody observed it, or where this
+    /// view does not know the files.
+    pub fn reads_hold(&self, attempt: &Attempt) -> Result<bool, AuditError> {
+        let (Some((observed, stamps)), Some(reads)) = (self.reality, attempt.reads) else { return Ok(true) };
+        match observed.drift(reads, self.blobs, stamps) {
+            Ok(drift) => Ok(drift.is_none()),
+            Err(error) if error.is_unusable_blob() => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The files and folders that an attempt was seen to read and that nobody declared, installed software apart.
+    pub fn undeclared(&self, attempt: &Attempt) -> Result<BTreeMap<String, BlobDigest>, AuditError> {
+        let Some(reads) = attempt.reads else { return Ok(BTreeMap::new()) };
+        let record = self.record::<Reads>(reads.into(), "what an attempt read")?;
+        let there = |(path, seen)| match seen {
+            Seen::File(digest) | Seen::Names(digest) => Some((path, digest)),
+            Seen::Absent | Seen::Unknown => None,
+        };
+        // A record that is damaged is named by the check of the store; here nothing is known then.
+        Ok(record
+            .map_or_else(|_| BTreeMap::new(), |reads| reads.seen.into_iter().filter_map(there).collect()))
     }
 
     /// The bytes of a blob, hashed anew. `used` says where it belongs, for the finding.

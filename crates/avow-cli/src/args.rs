@@ -238,6 +238,9 @@ pub struct Explain {
     /// The spec.
     #[arg(long)]
     pub spec: Option<PathBuf>,
+    /// Run a member that failed once more, keep nothing of it, and name every file that it is denied.
+    #[arg(long)]
+    pub trace: bool,
     /// Print as JSON.
     #[arg(long)]
     pub json: bool,

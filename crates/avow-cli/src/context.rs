@@ -13,7 +13,9 @@ use avow_model::plan::{Plan, Terms};
 use avow_model::tree::Tree;
 use avow_spec::{Diagnostic, Lowered, Read, World};
 use avow_store::blob::read_record;
-use avow_store::{Catalogue, FileBlobs, FileStamps, LedgerFile, MemoryStamps, Project, cache, journal};
+use avow_store::{
+    Catalogue, FileBlobs, FileStamps, LedgerFile, MemoryStamps, Observed, Project, StampCache, cache, journal,
+};
 
 use crate::compiled::{Compiled, compile};
 use crate::diagnostics;
@@ -261,17 +263,24 @@ pub struct Reading {
     pub blobs: FileBlobs,
     /// The experiment's ledger.
     pub ledger: Ledger,
+    /// Whether what observed attempts read is still so.
+    pub observed: Observed,
+    /// Digests of files that were looked at.
+    pub stamps: Arc<MemoryStamps>,
 }
 
 impl Reading {
     /// Opens the store for an experiment. Works while another process runs.
     pub fn open(project: &Project, experiment: &str) -> Result<Reading, Failure> {
         project.check_format().map_err(failure::store)?;
+        let stamps = Arc::new(MemoryStamps::default());
         Ok(Reading {
             project: project.clone(),
             experiment: experiment.to_owned(),
             index: Catalogue::open(project).map_err(failure::store)?,
-            blobs: FileBlobs::new(project.clone(), Arc::new(MemoryStamps::default())),
+            blobs: FileBlobs::new(project.clone(), Arc::clone(&stamps) as Arc<dyn StampCache>),
+            observed: Observed::here(project),
+            stamps,
             ledger: LedgerFile::of(project, experiment)
                 .and_then(|file| file.read())
                 .map_err(failure::store)?,
@@ -302,6 +311,6 @@ impl Reading {
 
     /// What the auditor reads from.
     pub fn source(&self) -> Source<'_> {
-        Source::new(&self.blobs, &self.index)
+        Source::new(&self.blobs, &self.index).observing(&self.observed, &*self.stamps)
     }
 }

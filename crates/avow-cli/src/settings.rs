@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use avow_exec::{Bounds, Confinement};
+use avow_exec::{Bounds, Config, Confinement};
 use avow_store::Project;
 use serde::Deserialize;
 
@@ -113,7 +113,18 @@ impl Confine {
     }
 }
 
-#[expect(dead_code, reason = "for the message of a denied read, next")]
+/// How stages of a project are executed; `option` is the level asked for on the command line.
+pub fn executor(project: &Project, option: Option<Confinement>) -> Result<Config, Failure> {
+    let this = std::env::current_exe().map_err(|error| {
+        Failure::new(Exit::Machine, "avow cannot find its own program file").because(error)
+    })?;
+    let confine = Settings::of(project)?.confine;
+    let mut config = Config::new(project.work(), this);
+    config.confinement = confine.level(option)?;
+    config.bounds = confine.bounds(project);
+    Ok(config)
+}
+
 /// A path as it would stand in `allow`: from the project's root, from the home, or as it is.
 pub fn spelled(path: &Path, project: &Project) -> String {
     if let Ok(inside) = path.strip_prefix(project.root()) {

@@ -9,7 +9,7 @@ use avow_model::plan::{Keep, Reuse, Stage};
 use avow_model::tree::{Entry, Tree};
 use avow_planner::{Found, Miss};
 use avow_store::blob::read_record;
-use avow_store::{BlobStore, RecordStore, StoreError};
+use avow_store::{BlobStore, Observed, RecordStore, StampCache, StoreError};
 
 /// What a look-up depends on besides the action.
 pub struct Lookup<'a> {
@@ -21,6 +21,10 @@ pub struct Lookup<'a> {
     pub hosts: &'a [String],
     /// Runs whose volatile attempts still count: this one, and the unfinished one it goes on with.
     pub runs: &'a [String],
+    /// Whether what observed attempts read is still so.
+    pub observed: &'a Observed,
+    /// Remembered digests of files.
+    pub stamps: &'a dyn StampCache,
     /// Whether an attempt was made under the registration in force; such an attempt is preferred.
     pub registered: &'a dyn Fn(&Attempt) -> bool,
 }
@@ -72,6 +76,16 @@ impl Lookup<'_> {
                 return Ok(Some(Miss::OtherHost { host: attempt.host.name.clone() }));
             }
             _ => {}
+        }
+        if let Some(reads) = attempt.reads {
+            match self.observed.drift(reads, self.blobs, self.stamps) {
+                Ok(None) => {}
+                Ok(Some(drift)) => return Ok(Some(Miss::ReadDrifted(drift))),
+                Err(error) if error.is_unusable_blob() => {
+                    return Ok(Some(Miss::BlobMissing { blob: reads.into() }));
+                }
+                Err(error) => return Err(error),
+            }
         }
         let kept = stage.outputs.iter().filter(|(_, output)| output.keep == Keep::Content);
         for (name, _) in kept {

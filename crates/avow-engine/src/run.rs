@@ -14,7 +14,7 @@ use avow_model::plan::{Plan, Reuse, Terms};
 use avow_model::search::searches;
 use avow_planner::{Command, Event, Found, Planner, Settings};
 use avow_store::journal::{journals, latest};
-use avow_store::{BlobStore, JournalWriter, LedgerFile, Recorded};
+use avow_store::{BlobStore, JournalWriter, LedgerFile, Observed, Recorded};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -115,6 +115,7 @@ struct Engine<'s, E> {
     announced: bool,
     last_head: Timestamp,
     runs: Vec<String>,
+    observed: Observed,
     tasks: JoinSet<Finished>,
     spawned: (mpsc::UnboundedSender<Spawn>, mpsc::UnboundedReceiver<Spawn>),
     failures: BTreeMap<String, Outcome>,
@@ -180,6 +181,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             announced: false,
             last_head: began,
             runs: std::iter::once(run).chain(unfinished).collect(),
+            observed: Observed::here(&session.project),
             tasks: JoinSet::new(),
             spawned: mpsc::unbounded_channel(),
             failures: BTreeMap::new(),
@@ -303,6 +305,8 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             blobs: &*self.session.blobs,
             hosts: &self.options.hosts,
             runs: &self.runs,
+            observed: &self.observed,
+            stamps: &*self.session.index,
             registered: &registered,
         };
         let found = lookup.find(&self.plan.stages[member.stage as usize], digest)?;

@@ -20,7 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-pub(crate) use protection::{NEEDED, Protection, available};
+pub(crate) use protection::{NEEDED, NETWORK_NEEDED, Protection, available};
 
 /// A level of confinement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

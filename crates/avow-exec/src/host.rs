@@ -5,7 +5,7 @@ use std::fs;
 
 use avow_model::attempt::Host;
 
-use crate::confine::NEEDED;
+use crate::confine::{Confinement, NEEDED, NETWORK_NEEDED};
 use crate::program::Shells;
 use crate::{environment, proc, sys};
 
@@ -55,6 +55,10 @@ pub struct Probe {
     pub write_protection: bool,
     /// Why not, where not.
     pub without: Option<String>,
+    /// Whether TCP can be denied.
+    pub network: bool,
+    /// Why reads cannot be observed, where they cannot.
+    pub unobserved: Option<String>,
     /// Whether orphans can be adopted.
     pub subreaper: bool,
     /// Whether the kernel lists a process' children; without, all processes are looked at.
@@ -76,6 +80,8 @@ pub fn probe() -> Probe {
         landlock: sys::landlock_abi(),
         write_protection: tried.is_ok(),
         without: tried.err().map(|error| error.to_string()),
+        network: sys::landlock_abi().is_some_and(|abi| abi >= NETWORK_NEEDED),
+        unobserved: crate::observe::available().err().map(|error| error.to_string()),
         subreaper: crate::family::become_subreaper().is_ok(),
         child_lists: proc::children_of_thread(own, own).is_some(),
         shells: Shells::probe(path),
@@ -87,6 +93,11 @@ pub fn probe() -> Probe {
 impl Probe {
     /// The version of Landlock that write protection needs.
     pub const LANDLOCK_NEEDED: u32 = NEEDED;
+
+    /// The level of confinement that stages get where nobody asks for another.
+    pub fn confinement(&self) -> Confinement {
+        if self.write_protection { Confinement::Deny } else { Confinement::Declared }
+    }
 }
 
 #[cfg(test)]

@@ -264,7 +264,9 @@ impl Watcher {
             self.written.insert(path);
             return;
         }
-        if self.observer.is_passing(&path) || self.written.contains(&path) {
+        // A path that goes up may lead out of where it begins.
+        let straight = !path.components().any(|part| part == Component::ParentDir);
+        if straight && self.observer.is_passing(&path) || self.written.contains(&path) {
             return;
         }
         // Most looks are at what is there, which says nothing; that costs one call.

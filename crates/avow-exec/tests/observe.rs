@@ -136,6 +136,16 @@ async fn python_modules_of_the_project_are_recorded_by_their_source() {
     assert!(!found.keys().any(|path| path.contains("__pycache__")), "{found:?}");
 }
 
+#[tokio::test]
+async fn a_path_that_climbs_out_of_the_attempt_is_followed() {
+    let place = Place::observed();
+    place.project("data/up.csv", "up\n");
+    let text = "cat ../../../../data/up.csv; test -e ../../../../data/none || echo none; ln -s ../../../../data d; cat d/up.csv";
+    let (out, found) = place.run(&sh(text)).await;
+    assert_eq!(out, "up\nnone\nup\n");
+    assert_eq!(found, seen([("data/up.csv", file("up\n")), ("data/none", Seen::Absent)]));
+}
+
 /// Opens, forks, executes, starts threads: every way a program reads.
 const PROGRAM: &str = r#"
 #include <fcntl.h>

@@ -3,6 +3,7 @@
 use avow_model::attempt::Outcome;
 use avow_model::digest::{AttemptDigest, BlobDigest};
 use avow_model::expand::Member;
+use avow_model::reads::Drift;
 
 /// Why a member is where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +65,8 @@ pub enum Miss {
         /// When, in milliseconds since 1970.
         at: i64,
     },
+    /// It succeeded, but something it was seen to read is not as it was.
+    ReadDrifted(Drift),
     /// The stage declares `reuse: never`.
     Volatile,
     /// The stage declares `reuse: same-host`, and it ran elsewhere.

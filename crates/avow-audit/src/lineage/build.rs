@@ -278,6 +278,7 @@ impl Builder<'_> {
             outcome: attempt.outcome.word(),
             started: attempt.started,
             host: attempt.host.name.clone(),
+            confinement: attempt.host.confinement.clone(),
             wall: attempt.usage.wall,
             under_registration,
             continues: attempt.continues.iter().map(ToString::to_string).collect(),
@@ -285,6 +286,11 @@ impl Builder<'_> {
         let mut on = Vec::new();
         if let Some(action) = self.action(member)? {
             on.push(edge("attempted", None, action));
+        }
+        for (path, digest) in self.source.undeclared(&attempt)? {
+            let to = format!("read:{path}@{digest}");
+            self.put(&to, Thing::File { path, artifact: Artifact::Blob(digest) }, Vec::new());
+            on.push(edge("was seen to read", None, to));
         }
         self.put(&id, what, on);
         Ok(id)

@@ -95,6 +95,8 @@ pub enum Thing {
         started: Timestamp,
         /// Host name.
         host: String,
+        /// How it was confined.
+        confinement: String,
         /// Wall time in microseconds.
         wall: u64,
         /// Whether it was started under the registration.

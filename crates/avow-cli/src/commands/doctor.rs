@@ -25,6 +25,18 @@ pub fn doctor(args: &args::Doctor, output: &Output) -> Result<Exit, Failure> {
     let mut lines = vec![
         line("system", true, format!("{}, {}", host.system, host.cpu)),
         line("slots", true, format!("{} CPUs, {} of memory", probe.cpus, words::bytes(probe.memory))),
+        line("confinement", true, confinement(&probe)),
+        Line {
+            name: "observing reads",
+            good: probe.unobserved.is_none(),
+            text: match &probe.unobserved {
+                None => "with `--confine observe`".to_owned(),
+                Some(why) => format!("not here: {why}"),
+            },
+            advice: Some(
+                "a kernel of 5.5 or newer that allows seccomp filters can record what a stage reads",
+            ),
+        },
         Line {
             name: "write protection",
             good: probe.write_protection,
@@ -61,6 +73,18 @@ pub fn doctor(args: &args::Doctor, output: &Output) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Done)
+}
+
+/// What a stage is kept from by default.
+fn confinement(probe: &avow_exec::Probe) -> String {
+    let network =
+        if probe.network { "and have no TCP unless they capture" } else { "the network is not denied" };
+    match probe.confinement() {
+        avow_exec::Confinement::Deny => {
+            format!("`deny` by default: stages read what they declare and what is installed, {network}")
+        }
+        level => format!("`{level}` by default: stages can read what they do not declare"),
+    }
 }
 
 fn line(name: &'static str, good: bool, text: String) -> Line {

@@ -2,9 +2,12 @@
 //! attempt.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use avow_engine::EngineError;
+use avow_exec::{Barred, Config, Confinement, Denial, LocalExecutor, Watch};
 use avow_model::action::{Action, Change, changes};
-use avow_model::attempt::AttemptId;
+use avow_model::attempt::{Attempt, AttemptId};
 use avow_model::canonical::Record;
 use avow_model::digest::{ActionDigest, TreeDigest};
 use avow_model::expand::{self, Member};
@@ -12,15 +15,19 @@ use avow_model::plan::Plan;
 use avow_model::tree::{Entry, Tree};
 use avow_planner::{Planner, Reason, Target};
 use avow_store::blob::read_record;
-use avow_store::{Project, RecordStore, Recorded};
+use avow_store::{BlobStore, FileBlobs, Project, RecordStore, Recorded, StampCache};
 use serde_json::json;
 
 use crate::args;
 use crate::commands::plan::forecast;
+use crate::commands::run::Control;
 use crate::context::{Planned, Reading, Spec};
 use crate::exit::Exit;
 use crate::failure;
 use crate::output::{Failure, Output};
+use crate::secrets::Vault;
+use crate::settings;
+use crate::undeclared;
 use crate::words;
 
 /// The most members that are explained one by one.
@@ -39,6 +46,9 @@ struct Explained {
     waiting: Option<(PathBuf, Vec<AttemptId>)>,
     /// The attempts whose checkpoint the last attempt went on from.
     continues: Vec<AttemptId>,
+    /// The attempt that stands or was the last, and what is to be said about its confinement.
+    latest: Option<Recorded>,
+    notes: Vec<String>,
 }
 
 /// Explains a stage or member.
@@ -59,6 +69,9 @@ pub fn explain(args: &args::Explain, output: &Output) -> Result<Exit, Failure> {
     let mut explained = Vec::new();
     for (member, reason) in &members[..shown] {
         explained.push(one(&spec.project, &planned, &reading, &planner, *member, reason)?);
+    }
+    for item in &mut explained {
+        item.notes = notes(args, &spec, &planned, &reading, item)?;
     }
     if args.json {
         let rows: Vec<_> = explained.iter().map(as_json).collect();
@@ -105,7 +118,17 @@ fn one(
         (None, Some(digest)) => checkpoints(project, reading, digest)?,
         (None, None) => (None, Vec::new()),
     };
-    Ok(Explained { label, reason: words::reason::reason(plan, reason), earlier, changes, waiting, continues })
+    let latest = match reason {
+        Reason::Reused { attempt } => Some(*attempt),
+        _ => reading.index.history(&plan.experiment, &label).map_err(failure::store)?.pop(),
+    };
+    let latest = match latest {
+        Some(digest) => reading.index.attempt(digest).map_err(failure::store)?,
+        None => None,
+    };
+    let reason = words::reason::reason(plan, reason);
+    let notes = Vec::new();
+    Ok(Explained { label, reason, earlier, changes, waiting, continues, latest, notes })
 }
 
 type Checkpoints = (Option<(PathBuf, Vec<AttemptId>)>, Vec<AttemptId>);
@@ -118,6 +141,65 @@ fn checkpoints(project: &Project, reading: &Reading, action: ActionDigest) -> Re
     let last =
         last.map(|digest| reading.index.attempt(digest).map_err(failure::store)).transpose()?.flatten();
     Ok((waiting, last.map(|recorded| recorded.attempt.continues).unwrap_or_default()))
+}
+
+/// What a member's latest attempt read, or was kept from, without declaring it.
+fn notes(
+    args: &args::Explain,
+    spec: &Spec,
+    planned: &Planned,
+    reading: &Reading,
+    item: &Explained,
+) -> Result<Vec<String>, Failure> {
+    let Some(Recorded { attempt, .. }) = &item.latest else { return Ok(Vec::new()) };
+    let mut lines = Vec::new();
+    // Of an attempt at another action it says nothing about what will be.
+    let told = item.changes.is_empty() && !attempt.host.confinement.is_empty();
+    if told {
+        lines.push(format!("executed under {}", attempt.host.confinement));
+    }
+    let files = undeclared::read_by(attempt, &reading.blobs).map_err(failure::store)?;
+    if !files.is_empty() {
+        lines.push(undeclared::reads(&files));
+    }
+    if attempt.outcome.succeeded() {
+        return Ok(lines);
+    }
+    let mut config = settings::executor(&spec.project, None)?;
+    if args.trace {
+        config.secrets = Vault::open(&spec.project, planned, None)?.secrets;
+        lines.extend(traced(&item.label, attempt, &spec.project, reading, config)?);
+    } else {
+        lines.extend(undeclared::barred(&item.label, attempt, &spec.project, &reading.blobs, &config)?);
+    }
+    Ok(lines)
+}
+
+/// Runs a failed attempt's action once more, to name what it is denied.
+fn traced(
+    label: &str,
+    attempt: &Attempt,
+    project: &Project,
+    reading: &Reading,
+    mut config: Config,
+) -> Result<Vec<String>, Failure> {
+    let machine = |error| failure::engine(EngineError::Exec(error));
+    config.confinement = Some(Confinement::Deny);
+    let action: Action = read_record(&reading.blobs, attempt.action).map_err(failure::store)?;
+    let blobs: Arc<dyn BlobStore> =
+        Arc::new(FileBlobs::new(project.clone(), Arc::clone(&reading.stamps) as Arc<dyn StampCache>));
+    let executor = LocalExecutor::new(config, blobs).map_err(machine)?;
+    let control = Control::new()?;
+    let mut id = avow_store::nonce().map_err(failure::store)?;
+    id.truncate(32);
+    let watch = Watch::new(control.cancel.clone());
+    let (outcome, denied) =
+        executor.explain_denials(&AttemptId(id), &action, &attempt.terms, watch).map_err(machine)?;
+    let found: Vec<Denial> = denied.into_iter().map(|path| Denial { path, how: Barred::Read }).collect();
+    if found.is_empty() {
+        return Ok(vec![format!("it was run once more ({outcome}) and was denied no file")]);
+    }
+    Ok(undeclared::told(label, &found, project))
 }
 
 /// The latest attempt at the same member with another action, else the latest at its stage.
@@ -231,6 +313,9 @@ fn print(item: &Explained, output: &Output) -> Result<(), Failure> {
             earlier.attempt.run
         ))?;
     }
+    for note in &item.notes {
+        output.data(format!("  {note}"))?;
+    }
     Ok(())
 }
 
@@ -243,6 +328,8 @@ fn as_json(item: &Explained) -> serde_json::Value {
     json!({
         "member": item.label, "reason": item.reason, "changes": changes, "continues": item.continues,
         "checkpoint": item.waiting.as_ref().map(|(folder, attempts)| json!({"folder": folder, "attempts": attempts})),
+        "notes": item.notes,
+        "confinement": item.latest.as_ref().map(|r| &r.attempt.host.confinement),
         "compared_with": item.earlier.as_ref().map(|r| json!({"attempt": r.digest(), "member": r.member, "run": r.attempt.run})),
     })
 }

@@ -68,14 +68,23 @@ fn thing(what: &Thing) -> String {
             format!("{name}{keys} = {} (line {line})", words::number(*value))
         }
         Thing::Member { label, fate } => format!("{label} ({fate})"),
-        Thing::Attempt { digest, outcome, started, host, wall, under_registration, continues } => {
+        Thing::Attempt {
+            digest,
+            outcome,
+            started,
+            host,
+            confinement,
+            wall,
+            under_registration,
+            continues,
+        } => {
             let registered = match under_registration {
                 Some(true) => ", under the registration",
                 Some(false) => ", older than the registration",
                 None => "",
             };
             format!(
-                "attempt {} {outcome} at {} on {host}, {}{registered}{}",
+                "attempt {} {outcome} at {} on {host} ({confinement}), {}{registered}{}",
                 short(digest),
                 words::moment(*started),
                 words::seconds(*wall as f64 / 1e6),

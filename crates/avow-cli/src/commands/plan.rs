@@ -158,6 +158,8 @@ pub fn forecast(planned: &Planned, reading: &Reading, only: Vec<Target>) -> Resu
         blobs: &reading.blobs,
         hosts: &hosts,
         runs: &runs,
+        observed: &reading.observed,
+        stamps: &*reading.stamps,
         registered: &registered,
     };
     meter::members(planner.tally().members);

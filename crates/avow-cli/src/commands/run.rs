@@ -8,7 +8,7 @@ use avow_engine::{
     Judge, Notice, Options, Report, Session, current_registration, ledger_of, run_adaptive as carry_out,
 };
 use avow_exec::fetch::Fetcher;
-use avow_exec::{Cancel, Config, Level, LocalExecutor, Secrets};
+use avow_exec::{Cancel, Level, LocalExecutor, Secrets};
 use avow_model::attempt::Blame;
 use avow_model::canonical::Record;
 use avow_model::journal::Closing;
@@ -32,7 +32,9 @@ use crate::places;
 use crate::progress::Progress;
 use crate::search::{self, Auditor};
 use crate::secrets::{self, Vault};
+use crate::settings;
 use crate::space::Space;
+use crate::undeclared::Undeclared;
 use crate::words;
 use crate::world::{Depth, ProjectWorld};
 
@@ -65,8 +67,12 @@ pub fn run(args: &args::Run, verbose: u8, output: &Output) -> Result<Exit, Failu
     };
     tell_registration(&planned.plan, &session, output)?;
     needed(&spec, &planned, &args.only, &vault)?;
-    let report = execute(args, &spec, &planned, &session, &control, vault.secrets, output)?;
+    let mut undeclared = Undeclared::default();
+    let secrets = vault.secrets;
+    let report = execute(args, &spec, &planned, &session, &control, secrets, &mut undeclared, output)?;
     let exit = tell(&report, output);
+    let config = settings::executor(&session.project, args.confine)?;
+    undeclared.tell(&session.project, &*session.blobs, &config, output)?;
     drop(session);
     if report.closing == Closing::Interrupted {
         return Ok(Exit::Interrupted);
@@ -79,13 +85,15 @@ pub fn run(args: &args::Run, verbose: u8, output: &Output) -> Result<Exit, Failu
 
 /// The threads of a run, and the token that signals raise. It is there before the run waits for anything, so
 /// that a run that waits can be interrupted as well.
-struct Control {
+pub struct Control {
     runtime: Runtime,
-    cancel: Cancel,
+    /// What signals raise.
+    pub cancel: Cancel,
 }
 
 impl Control {
-    fn new() -> Result<Control, Failure> {
+    /// Starts the threads and listens to signals.
+    pub fn new() -> Result<Control, Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
@@ -181,6 +189,7 @@ fn needed(spec: &Spec, planned: &Planned, only: &[String], vault: &Vault) -> Res
     }
 }
 
+#[expect(clippy::too_many_arguments, reason = "the parts of one run, used once")]
 fn execute(
     args: &args::Run,
     spec: &Spec,
@@ -188,6 +197,7 @@ fn execute(
     session: &Session,
     control: &Control,
     secrets: Secrets,
+    undeclared: &mut Undeclared,
     output: &Output,
 ) -> Result<Report, Failure> {
     let slots = args.jobs.unwrap_or_else(cores).max(1);
@@ -198,15 +208,8 @@ fn execute(
         only: targets(planned, &args.only)?,
         terms: planned.terms.clone(),
     };
-    let avow_toml = crate::settings::Settings::of(&session.project)?;
-    let this = std::env::current_exe().map_err(|error| {
-        Failure::new(Exit::Machine, "avow cannot find its own program file").because(error)
-    })?;
-    let mut config = Config::new(session.project.work(), this);
+    let mut config = settings::executor(&session.project, args.confine)?;
     config.keep_failed = args.keep_failed;
-    let confine = avow_toml.confine;
-    config.confinement = confine.level(args.confine)?;
-    config.bounds = confine.bounds(&session.project);
     config.checkpoints = Some(session.project.checkpoints());
     config.secrets = secrets.clone();
     let machine = |error| failure::engine(avow_engine::EngineError::Exec(error));
@@ -232,7 +235,8 @@ fn execute(
     let mut progress =
         Progress::new(*output, slots, &terms_of(planned), |stage| earlier(session, planned, stage));
     let cancel = control.cancel.clone();
-    let mut space = Space::watch(&session.project, &avow_toml.store, *output).map_err(failure::store)?;
+    let policy = settings::Settings::of(&session.project)?.store;
+    let mut space = Space::watch(&session.project, &policy, *output).map_err(failure::store)?;
     let mut auditor = Auditor {
         project: session.project.clone(),
         blobs: session.blobs.clone(),
@@ -241,6 +245,9 @@ fn execute(
     let result = control.runtime.block_on(async {
         fetch(&planned.plan, session).await?;
         let mut notify = |notice: Notice| {
+            if let Err(error) = undeclared.notice(&notice, &*session.blobs) {
+                tracing::warn!(%error, "what an attempt read cannot be told");
+            }
             space.notice(&notice);
             progress.notice(notice);
         };

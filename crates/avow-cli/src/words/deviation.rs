@@ -38,6 +38,11 @@ fn what(deviation: &Deviation) -> String {
             "{member} wrote {} different `{output}`; the first under the registration counts",
             artifacts.len()
         ),
+        What::Observed { stage, files } => {
+            let names: Vec<&str> = files.iter().take(5).map(String::as_str).collect();
+            let more = if files.len() > 5 { ", …" } else { "" };
+            format!("`{stage}` was seen to read {}{more}, which it does not declare", names.join(", "))
+        }
         What::Read { commands } => {
             let read: Vec<String> =
                 commands.iter().map(|(command, n)| format!("{command} ({n} times)")).collect();

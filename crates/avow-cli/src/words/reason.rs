@@ -2,6 +2,7 @@
 
 use avow_model::expand;
 use avow_model::plan::Plan;
+use avow_model::reads::{Drift, Drifted};
 use avow_planner::{Miss, Reason};
 
 use crate::words;
@@ -37,6 +38,12 @@ pub fn miss(miss: &Miss) -> String {
         Miss::Collected { at } => {
             format!("it was executed before, but what it made was collected on {}", words::moment(*at))
         }
+        Miss::ReadDrifted(Drift { path, how }) => match how {
+            Drifted::Changed => format!("it read {path}, which has changed"),
+            Drifted::Gone => format!("it read {path}, which is gone"),
+            Drifted::Appeared => format!("it looked for {path}, which was not there and is now"),
+            Drifted::Unknown => format!("it read {path}, and nobody can say whether that is as it was"),
+        },
         Miss::Volatile => "its stage declares `reuse: never`".to_owned(),
         Miss::OtherHost { host } => format!("its stage declares `reuse: same-host`, and it ran on `{host}`"),
     }

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use avow_model::action::Action;
 use avow_model::canonical::Record;
-use avow_model::digest::{Artifact, BlobDigest};
+use avow_model::digest::{Artifact, BlobDigest, ReadsDigest};
 use avow_model::plan::Plan;
+use avow_model::reads::Reads;
 use avow_model::tree::{Entry, Tree};
 
 use super::{Known, Problem, Report};
@@ -56,7 +57,14 @@ impl Needs<'_> {
                 self.blob(digest, what, &who);
             }
         }
-        Ok(())
+        self.reads(attempt.reads, &who)
+    }
+
+    fn reads(&mut self, reads: Option<ReadsDigest>, who: &str) -> Result<(), StoreError> {
+        let what = "what it was seen to read";
+        let Some(digest) = reads.filter(|digest| self.trees.insert((*digest).into())) else { return Ok(()) };
+        let record = self.record::<Reads>(digest, what, who)?;
+        self.reads(record.and_then(|record| record.installed), who)
     }
 
     fn artifact(&mut self, artifact: Artifact, what: &str, who: &str) -> Result<(), StoreError> {
