@@ -8,7 +8,9 @@ use std::sync::Arc;
 use avow_model::action::Action;
 use avow_model::canonical::Record;
 use avow_model::digest::{Artifact, BlobDigest};
+use avow_model::reads::Reads;
 use avow_model::tree::{Entry, Tree};
+use avow_store::blob::read_record;
 use avow_store::{BlobStore, Intake, StoreError};
 use reqwest::Method;
 
@@ -67,6 +69,11 @@ pub(super) async fn take_over(
     }
     if let Some(reads) = ending.reads {
         fetch(inner, reads.into(), RECORD).await?;
+        // The part that many attempts share is there already, mostly.
+        let record: Reads = read_record(inner.blobs.as_ref(), reads)?;
+        if let Some(installed) = record.installed {
+            fetch(inner, installed.into(), RECORD).await?;
+        }
     }
     let mut receiver = Receiver { inner, small, took: Vec::new() };
     for (name, produced) in &ending.outputs {

@@ -13,6 +13,8 @@ use avow_model::attempt::{AttemptId, Outcome};
 use avow_model::canonical::Record;
 use avow_model::digest::{ActionDigest, BlobDigest};
 use avow_model::plan::Terms;
+use avow_model::reads::Reads;
+use avow_store::blob::read_record;
 use tokio::sync::{Notify, OwnedSemaphorePermit, watch};
 use zeroize::Zeroizing;
 
@@ -298,8 +300,11 @@ async fn slots(shared: &Shared, terms: &Terms) -> [Option<OwnedSemaphorePermit>;
 /// Every blob that an attempt wrote.
 fn written(shared: &Shared, execution: &Execution) -> Vec<BlobDigest> {
     let reads = execution.reads.map(BlobDigest::from);
-    let mut blobs: Vec<BlobDigest> =
-        [execution.stdout, execution.stderr, reads].into_iter().flatten().collect();
+    let record = |digest| read_record::<Reads>(shared.cache.blobs().as_ref(), digest).ok();
+    let installed = execution.reads.and_then(record).and_then(|record| record.installed);
+    let records = [reads, installed.map(BlobDigest::from)];
+    let logs = [execution.stdout, execution.stderr];
+    let mut blobs: Vec<BlobDigest> = logs.into_iter().chain(records).flatten().collect();
     for produced in execution.outputs.values() {
         match Closure::of_artifact(shared.cache.blobs().as_ref(), produced.artifact) {
             Ok(closure) => blobs.extend(closure.blobs),
