@@ -14,7 +14,7 @@ use avow_model::tree::Tree;
 use avow_spec::{Diagnostic, Lowered, Read, World};
 use avow_store::blob::read_record;
 use avow_store::{
-    Catalogue, FileBlobs, FileStamps, LedgerFile, MemoryStamps, Observed, Project, StampCache, cache, journal,
+    Catalogue, FileBlobs, FileStamps, LedgerFile, MemoryStamps, Observed, Project, cache, journal,
 };
 
 use crate::compiled::{Compiled, compile};
@@ -24,6 +24,7 @@ use crate::failure;
 use crate::output::{Failure, Output};
 use crate::search;
 use crate::secrets;
+use crate::stamps::Remembered;
 use crate::world::{Depth, ProjectWorld};
 
 /// A spec on disk, read.
@@ -266,21 +267,20 @@ pub struct Reading {
     /// Whether what observed attempts read is still so.
     pub observed: Observed,
     /// Digests of files that were looked at.
-    pub stamps: Arc<MemoryStamps>,
+    pub stamps: Remembered,
 }
 
 impl Reading {
     /// Opens the store for an experiment. Works while another process runs.
     pub fn open(project: &Project, experiment: &str) -> Result<Reading, Failure> {
         project.check_format().map_err(failure::store)?;
-        let stamps = Arc::new(MemoryStamps::default());
         Ok(Reading {
             project: project.clone(),
             experiment: experiment.to_owned(),
             index: Catalogue::open(project).map_err(failure::store)?,
-            blobs: FileBlobs::new(project.clone(), Arc::clone(&stamps) as Arc<dyn StampCache>),
+            blobs: FileBlobs::new(project.clone(), Arc::new(MemoryStamps::default())),
             observed: Observed::here(project),
-            stamps,
+            stamps: Remembered::of(project),
             ledger: LedgerFile::of(project, experiment)
                 .and_then(|file| file.read())
                 .map_err(failure::store)?,
@@ -311,6 +311,6 @@ impl Reading {
 
     /// What the auditor reads from.
     pub fn source(&self) -> Source<'_> {
-        Source::new(&self.blobs, &self.index).observing(&self.observed, &*self.stamps)
+        Source::new(&self.blobs, &self.index).observing(&self.observed, &self.stamps)
     }
 }

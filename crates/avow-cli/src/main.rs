@@ -21,6 +21,7 @@ mod search;
 mod secrets;
 mod settings;
 mod space;
+mod stamps;
 mod undeclared;
 mod words;
 mod world;

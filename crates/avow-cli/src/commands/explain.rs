@@ -15,7 +15,7 @@ use avow_model::plan::Plan;
 use avow_model::tree::{Entry, Tree};
 use avow_planner::{Planner, Reason, Target};
 use avow_store::blob::read_record;
-use avow_store::{BlobStore, FileBlobs, Project, RecordStore, Recorded, StampCache};
+use avow_store::{BlobStore, FileBlobs, MemoryStamps, Project, RecordStore, Recorded};
 use serde_json::json;
 
 use crate::args;
@@ -167,7 +167,7 @@ fn notes(
     }
     let mut config = settings::executor(&spec.project, None)?;
     if args.trace {
-        config.secrets = Vault::open(&spec.project, planned, None)?.secrets;
+        config.secrets = Vault::open(&spec.project, &planned.terms, None)?.secrets;
         lines.extend(traced(&item.label, attempt, &spec.project, reading, config)?);
     } else {
         lines.extend(undeclared::barred(&item.label, attempt, &spec.project, &reading.blobs, &config)?);
@@ -187,7 +187,7 @@ fn traced(
     config.confinement = Some(Confinement::Deny);
     let action: Action = read_record(&reading.blobs, attempt.action).map_err(failure::store)?;
     let blobs: Arc<dyn BlobStore> =
-        Arc::new(FileBlobs::new(project.clone(), Arc::clone(&reading.stamps) as Arc<dyn StampCache>));
+        Arc::new(FileBlobs::new(project.clone(), Arc::new(MemoryStamps::default())));
     let executor = LocalExecutor::new(config, blobs).map_err(machine)?;
     let control = Control::new()?;
     let mut id = avow_store::nonce().map_err(failure::store)?;

@@ -159,7 +159,7 @@ pub fn forecast(planned: &Planned, reading: &Reading, only: Vec<Target>) -> Resu
         hosts: &hosts,
         runs: &runs,
         observed: &reading.observed,
-        stamps: &*reading.stamps,
+        stamps: &reading.stamps,
         registered: &registered,
     };
     meter::members(planner.tally().members);
