@@ -92,6 +92,8 @@ fn carry_out(plan: &Plan, blobs: &FileBlobs, journal: &mut JournalWriter) {
             finished: 2,
             usage: Usage::default(),
             host: Host::default(),
+            environment: None,
+            encoding: avow_model::action::ENCODING,
             terms: Terms::default(),
             ledger_heads: Vec::new(),
             number: 1,

@@ -109,3 +109,66 @@ fn every_reading_command_reads_a_store_of_encoding_1() {
     }
     assert_eq!(sandbox.read("copy.json"), "{\"score\": 10}\n");
 }
+
+#[test]
+fn what_is_taken_over_is_written_down_and_told() {
+    let sandbox = thawed("v1");
+    let run = sandbox.avow(&["run"]).with_code(0);
+    assert!(run.stderr.contains("13 actions were recorded under encoding 1"), "{}", run.stderr);
+    assert_eq!(sandbox.list(".avow/aliases"), ["1.jsonl"]);
+    let aliases = sandbox.read(".avow/aliases/1.jsonl");
+    assert_eq!(aliases.lines().count(), 13);
+    let explained = sandbox.avow(&["explain", "score[seed=2]"]).with_code(0);
+    assert!(explained.stdout.contains("recorded under encoding 1"), "{}", explained.stdout);
+    // Nothing is taken over twice, and the index is not needed for it.
+    sandbox.remove(".avow/index");
+    let run = sandbox.avow(&["run"]).with_code(0);
+    assert!(!run.stderr.contains("encoding 1"), "{}", run.stderr);
+    assert_eq!(sandbox.read(".avow/aliases/1.jsonl"), aliases);
+    assert_eq!(reused(&sandbox), REUSED);
+}
+
+/// Encoding 1 did not name the shell, so it cannot be known which one an old attempt was made with. The one that
+/// is there at the upgrade is taken for it, and no other.
+#[test]
+fn an_old_attempt_stands_for_one_environment_only() {
+    let sandbox = thawed("v1");
+    sandbox.avow(&["run"]).expect_code(0);
+    let bin = sandbox.root().with_file_name("bin");
+    std::fs::create_dir(&bin).expect("it is ours");
+    let mut shell = std::fs::read("/bin/sh").expect("it is readable");
+    shell.extend_from_slice(b"another build");
+    std::fs::write(bin.join("sh"), shell).expect("it is ours");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(bin.join("sh"), mode).expect("it is ours");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let sandbox = sandbox.env("PATH", &format!("{}:{path}", bin.display()));
+    let executed = sandbox.executes(&["run"]);
+    assert!(executed.contains(&"draw[seed=1]".to_owned()), "{executed:?}");
+    assert!(!executed.iter().any(|member| member.starts_with("halve")), "{executed:?}");
+    let sandbox = sandbox.env("PATH", &path);
+    assert_eq!(sandbox.executes(&["run"]), ["clock"]);
+}
+
+/// An alias is no way to make one attempt stand for another action: names are computed, not believed.
+#[test]
+fn a_forged_alias_is_not_believed() {
+    let sandbox = thawed("v1");
+    sandbox.avow(&["run"]).expect_code(0);
+    let honest = sandbox.avow(&["verdict", "--json"]).with_code(0).json();
+    let text = sandbox.read(".avow/aliases/1.jsonl");
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect();
+    let mut forged: Vec<String> = Vec::new();
+    for (line, other) in lines.iter().zip(lines.iter().cycle().skip(1)) {
+        let mut line = line.clone();
+        line["old"] = other["old"].clone();
+        forged.push(line.to_string());
+    }
+    sandbox.file(".avow/aliases/1.jsonl", forged.join("\n") + "\n");
+    let judged = sandbox.avow(&["verdict", "--json"]).with_code(0).json();
+    assert_eq!(judged["completeness"]["open"], 12, "{judged}");
+    sandbox.remove(".avow/aliases");
+    let judged = sandbox.avow(&["verdict", "--json"]).with_code(0).json();
+    assert_eq!(judged["verdicts"], honest["verdicts"]);
+}

@@ -32,7 +32,7 @@ use crate::source::{AuditError, Source};
 pub struct Evidence<'p> {
     /// The plan.
     pub plan: &'p Plan,
-    /// Its digest.
+    /// Its digest; where an earlier encoding registered it, the digest it had there.
     pub digest: PlanDigest,
     /// The registration in force, whether of this plan or another.
     pub registration: Option<Registration>,
@@ -170,7 +170,7 @@ pub fn walk(
     visit: &mut dyn FnMut(MemberEvidence),
 ) -> Result<Vec<Finding>, AuditError> {
     let (made, findings) = (HashMap::new(), BTreeSet::new());
-    let registered = registration.is_some_and(|r| r.plan == plan.digest());
+    let registered = registration.is_some_and(|r| plan.is_named(r.plan));
     let mut walker = Walker { plan, source, ledger, registration, registered, made, findings };
     for stage in topological(plan)? {
         for member in expand::members(plan, stage) {
@@ -214,7 +214,10 @@ impl<'p> Evidence<'p> {
         let mut stages = vec![Vec::new(); plan.stages.len()];
         let mut keep = |evidence: MemberEvidence| stages[evidence.member.stage as usize].push(evidence);
         findings.extend(walk(plan, source, ledger, registration.as_ref(), &mut keep)?);
-        Ok(Evidence { plan, digest: plan.digest(), registration, stages, findings })
+        // A registration names its plan as the encoding of its time did.
+        let registered = registration.as_ref().map(|r| r.plan).filter(|name| plan.is_named(*name));
+        let digest = registered.unwrap_or_else(|| plan.digest());
+        Ok(Evidence { plan, digest, registration, stages, findings })
     }
 
     /// What exists for a member.

@@ -11,7 +11,7 @@ use avow_model::attempt::Attempt;
 use avow_model::canonical::Record;
 use avow_model::digest::{ActionDigest, Artifact, AttemptDigest, BlobDigest};
 use avow_model::reads::{Reads, Seen};
-use avow_store::{BlobStore, Observed, RecordStore, Recorded, StampCache, StoreError};
+use avow_store::{Aliases, BlobStore, Observed, RecordStore, Recorded, StampCache, StoreError};
 
 use crate::finding::{AttemptFault, Finding};
 
@@ -23,6 +23,7 @@ pub type Trace = Vec<(AttemptDigest, Recorded)>;
 pub struct Source<'a> {
     blobs: &'a dyn BlobStore,
     records: &'a dyn RecordStore,
+    aliases: Option<&'a Aliases>,
     thorough: bool,
     reality: Option<(&'a Observed, &'a dyn StampCache)>,
 }
@@ -47,7 +48,7 @@ impl std::fmt::Debug for Source<'_> {
 impl<'a> Source<'a> {
     /// A view of these stores.
     pub fn new(blobs: &'a dyn BlobStore, records: &'a dyn RecordStore) -> Source<'a> {
-        Source { blobs, records, thorough: false, reality: None }
+        Source { blobs, records, aliases: None, thorough: false, reality: None }
     }
 
     /// The same view, which also knows the files that observed attempts read.
@@ -78,6 +79,12 @@ impl<'a> Source<'a> {
         // A record that is damaged is named by the check of the store; here nothing is known then.
         Ok(record
             .map_or_else(|_| BTreeMap::new(), |reads| reads.seen.into_iter().filter_map(there).collect()))
+    }
+
+    /// The same view, with the names that actions had under earlier encodings.
+    #[must_use]
+    pub fn with_aliases(self, aliases: &'a Aliases) -> Source<'a> {
+        Source { aliases: Some(aliases), ..self }
     }
 
     /// The bytes of a blob, hashed anew. `used` says where it belongs, for the finding.
@@ -145,20 +152,31 @@ impl<'a> Source<'a> {
     }
 
     /// The attempts at an action (and its digest) whose records are sound, in order, with the faults of the others.
+    /// Attempts that were recorded under an earlier encoding are found by the name the action had then, which is
+    /// computed here from the action.
     pub fn attempts(
         &self,
         action: &Action,
         digest: ActionDigest,
     ) -> Result<(Trace, Vec<Finding>), AuditError> {
         let (mut sound, mut findings) = (Vec::new(), Vec::new());
-        for attempt in self.records.trace(digest)? {
-            match self.records.attempt(attempt)? {
-                None => findings.push(wrong(digest, attempt, AttemptFault::Absent)),
-                Some(record) => match fault(action, digest, attempt, &record.attempt) {
-                    Some(fault) => findings.push(wrong(digest, attempt, fault)),
-                    None => sound.push((attempt, record)),
-                },
+        let names = match self.aliases {
+            Some(aliases) => aliases.names(self.records, action, digest)?.all,
+            None => vec![digest],
+        };
+        for name in &names {
+            for attempt in self.records.trace(*name)? {
+                match self.records.attempt(attempt)? {
+                    None => findings.push(wrong(digest, attempt, AttemptFault::Absent)),
+                    Some(record) => match fault(action, *name, attempt, &record.attempt) {
+                        Some(fault) => findings.push(wrong(digest, attempt, fault)),
+                        None => sound.push((attempt, record)),
+                    },
+                }
             }
+        }
+        if names.len() > 1 {
+            sound.sort_by(|(_, a), (_, b)| a.position.cmp(&b.position));
         }
         Ok((sound, findings))
     }

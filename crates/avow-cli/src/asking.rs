@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use avow_model::digest::{Artifact, BlobDigest, TreeDigest};
-use avow_spec::{Found, World};
+use avow_spec::{Answered, Asked as Loading, Found, World};
 use serde::{Deserialize, Serialize};
 
 use crate::world::ProjectWorld;
@@ -20,6 +20,9 @@ pub struct Asked {
     code: BTreeMap<Vec<String>, Result<TreeDigest, String>>,
     /// Folders by the digests of their names.
     names: BTreeMap<String, BlobDigest>,
+    loads: BTreeMap<Loading, Answered>,
+    libraries: BTreeMap<String, Vec<String>>,
+    installed: BTreeMap<String, Option<BTreeMap<String, String>>>,
 }
 
 /// What is at a path.
@@ -67,6 +70,9 @@ impl Asked {
             + self.artifacts.len()
             + self.code.len()
             + self.names.len()
+            + self.loads.len()
+            + self.libraries.len()
+            + self.installed.len()
     }
 
     /// Whether the world answers every question as it did. Content that is asked for is stored where the world
@@ -78,6 +84,9 @@ impl Asked {
             && self.programs.iter().all(|(word, digest)| world.program(word) == *digest)
             && self.artifacts.iter().all(|(path, artifact)| world.artifact(path) == *artifact)
             && self.code.iter().all(|(paths, tree)| world.code(paths) == *tree)
+            && self.libraries.iter().all(|(program, files)| world.libraries(program) == *files)
+            && self.installed.iter().all(|(word, packages)| world.installed(word) == *packages)
+            && self.loads.iter().all(|(asked, loads)| world.loads(asked) == *loads)
     }
 }
 
@@ -133,6 +142,18 @@ impl World for Asking<'_, '_> {
 
     fn code(&self, paths: &[String]) -> Result<TreeDigest, String> {
         answer(&mut self.asked.borrow_mut().code, paths, || self.world.code(paths))
+    }
+
+    fn loads(&self, asked: &Loading) -> Answered {
+        answer(&mut self.asked.borrow_mut().loads, asked, || self.world.loads(asked))
+    }
+
+    fn libraries(&self, program: &str) -> Vec<String> {
+        answer(&mut self.asked.borrow_mut().libraries, program, || self.world.libraries(program))
+    }
+
+    fn installed(&self, interpreter: &str) -> Option<BTreeMap<String, String>> {
+        answer(&mut self.asked.borrow_mut().installed, interpreter, || self.world.installed(interpreter))
     }
 
     fn beside(&self) -> String {

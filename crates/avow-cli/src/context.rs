@@ -7,14 +7,16 @@ use std::sync::Arc;
 
 use avow_audit::Source;
 use avow_audit::integrity::RunJournal;
+use avow_exec::identity::Identities;
 use avow_model::digest::{BlobDigest, TreeDigest};
 use avow_model::ledger::Ledger;
+use avow_model::loads::Loads;
 use avow_model::plan::{Plan, Terms};
 use avow_model::tree::Tree;
 use avow_spec::{Diagnostic, Lowered, Read, World};
 use avow_store::blob::read_record;
 use avow_store::{
-    Catalogue, FileBlobs, FileStamps, LedgerFile, MemoryStamps, Observed, Project, cache, journal,
+    Aliases, Catalogue, FileBlobs, FileStamps, LedgerFile, MemoryStamps, Observed, Project, cache, journal,
 };
 
 use crate::compiled::{Compiled, compile};
@@ -25,7 +27,7 @@ use crate::output::{Failure, Output};
 use crate::search;
 use crate::secrets;
 use crate::stamps::Remembered;
-use crate::world::{Depth, ProjectWorld};
+use crate::world::{AsRun, Depth, ProjectWorld};
 
 /// A spec on disk, read.
 pub struct Spec {
@@ -43,6 +45,7 @@ pub struct Spec {
     pub lasting: bool,
     /// What reading it found; a compiled spec need not be read.
     read: OnceCell<Read>,
+    identities: OnceCell<Identities>,
 }
 
 /// A plan with what came beside it.
@@ -53,6 +56,10 @@ pub struct Planned {
     pub terms: BTreeMap<String, Terms>,
     /// The code of its stages, which may not be in the store yet.
     pub trees: BTreeMap<TreeDigest, Tree>,
+    /// What its programs load, which may not be in the store yet.
+    pub loads: BTreeMap<BlobDigest, Loads>,
+    /// The files of shared libraries that they load from outside the project.
+    pub libraries: Vec<PathBuf>,
 }
 
 impl Spec {
@@ -95,6 +102,7 @@ impl Spec {
             text,
             read,
             lasting: literal.is_empty(),
+            identities: OnceCell::new(),
             project,
         })
     }
@@ -106,6 +114,14 @@ impl Spec {
     /// The experiment's name as written, if it has one.
     pub fn name(&self) -> Option<&str> {
         plain_name(&self.text).or_else(|| self.read().experiment.as_ref()?.name())
+    }
+
+    /// What identifies programs and packages; what it finds out is remembered beside the store.
+    pub fn identities(&self) -> &Identities {
+        self.identities.get_or_init(|| {
+            let memory = self.project.cache().join("loads.json");
+            Identities::new(self.project.root(), Some(memory))
+        })
     }
 
     /// Lowers it with a world of some depth. All diagnostics are returned with the result.
@@ -125,7 +141,7 @@ impl Spec {
 
     /// Lowers it with digests of what is on disk, storing nothing.
     pub fn plan(&self, output: &Output) -> Result<Planned, Failure> {
-        self.plan_hashed(BTreeMap::new(), output)
+        self.plan_hashed(None, output)
     }
 
     /// The same for commands that read results: programs are taken to be what they were when the latest run of
@@ -134,49 +150,48 @@ impl Spec {
         self.plan_hashed(self.programs_as_run()?, output)
     }
 
-    fn plan_hashed(
-        &self,
-        programs: BTreeMap<String, BlobDigest>,
-        output: &Output,
-    ) -> Result<Planned, Failure> {
+    fn plan_hashed(&self, recorded: Option<AsRun>, output: &Output) -> Result<Planned, Failure> {
         let blobs = FileBlobs::new(self.project.clone(), Arc::new(MemoryStamps::default()));
         let stamps = FileStamps::open(&self.project);
         let world = ProjectWorld::new(self, Depth::Hash { blobs: &blobs, stamps: &stamps });
-        let planned = self.plan_with(&world.recorded(programs), output);
+        let planned = self.plan_with(&world.recorded(recorded), output);
         stamps.save();
         planned
     }
 
-    fn programs_as_run(&self) -> Result<BTreeMap<String, BlobDigest>, Failure> {
-        let Some(name) = self.name() else { return Ok(BTreeMap::new()) };
+    fn programs_as_run(&self) -> Result<Option<AsRun>, Failure> {
+        let Some(name) = self.name() else { return Ok(None) };
         let catalogue = Catalogue::open(&self.project).map_err(failure::store)?;
         let Some(digest) = catalogue.latest(Some(name)).map(|run| run.plan) else {
-            return Ok(BTreeMap::new());
+            return Ok(None);
         };
         let kept = format!("programs-{digest}");
         if let Some(bytes) = cache::get(&self.project, &kept)
             && let Ok(programs) = serde_json::from_slice(&bytes)
         {
-            return Ok(programs);
+            return Ok(Some(programs));
         }
         // A plan record that is gone or damaged is named by the audit; the programs of today stand in for it.
         let blobs = FileBlobs::new(self.project.clone(), Arc::new(MemoryStamps::default()));
-        let Ok(plan) = read_record::<Plan>(&blobs, digest) else { return Ok(BTreeMap::new()) };
-        let programs = plan.stages.into_iter().flat_map(|stage| stage.toolchain).collect();
+        let Ok(plan) = read_record::<Plan>(&blobs, digest) else { return Ok(None) };
+        let programs = AsRun::of(&plan);
         if let Ok(bytes) = serde_json::to_vec(&programs) {
             cache::put(&self.project, &kept, bytes);
             cache::trim(&self.project, "programs-", KEPT);
         }
-        Ok(programs)
+        Ok(Some(programs))
     }
 
     /// Lowers it with a given world; errors become a failure.
     pub fn plan_with(&self, world: &ProjectWorld<'_>, output: &Output) -> Result<Planned, Failure> {
         let compiled = compile(self, world, true);
         self.sound(&compiled, world, output)?;
+        let mut plan = compiled.plan.expect("a sound spec has a plan");
+        world.as_run(&mut plan);
         // What is kept of a spec is the plan as declared; what searches have found is worked out each time.
-        let plan = search::followed(&self.project, compiled.plan.expect("a sound spec has a plan"))?;
-        Ok(Planned { plan, terms: compiled.terms, trees: world.trees() })
+        let plan = search::followed(&self.project, plan)?;
+        let (trees, loads, libraries) = (world.trees(), world.loads_asked(), world.library_files());
+        Ok(Planned { plan, terms: compiled.terms, trees, loads, libraries })
     }
 
     /// Finds the problems of a spec before anything is waited for or stored: errors become a failure. What is
@@ -260,6 +275,8 @@ pub struct Reading {
     experiment: String,
     /// Attempts.
     pub index: Catalogue,
+    /// The names that actions had under earlier encodings.
+    pub aliases: Aliases,
     /// Blobs.
     pub blobs: FileBlobs,
     /// The experiment's ledger.
@@ -278,6 +295,7 @@ impl Reading {
             project: project.clone(),
             experiment: experiment.to_owned(),
             index: Catalogue::open(project).map_err(failure::store)?,
+            aliases: Aliases::read(project).map_err(failure::store)?,
             blobs: FileBlobs::new(project.clone(), Arc::new(MemoryStamps::default())),
             observed: Observed::here(project),
             stamps: Remembered::of(project),
@@ -311,6 +329,8 @@ impl Reading {
 
     /// What the auditor reads from.
     pub fn source(&self) -> Source<'_> {
-        Source::new(&self.blobs, &self.index).observing(&self.observed, &self.stamps)
+        Source::new(&self.blobs, &self.index)
+            .observing(&self.observed, &self.stamps)
+            .with_aliases(&self.aliases)
     }
 }

@@ -210,6 +210,7 @@ fn demands(stage: &Stage) -> Action {
         code: None,
         environment: None,
         toolchain: stage.toolchain.clone(),
+        loads: None,
         outputs: BTreeMap::new(),
         hardware: None,
         repetition: None,

@@ -1,21 +1,64 @@
 //! The world as a spec sees it: the project's files, and the programs on `PATH`.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
+use avow_exec::identity::Identified;
+use avow_model::canonical::Record;
 use avow_model::digest::{Artifact, BlobDigest, TreeDigest};
+use avow_model::loads::Loads;
+use avow_model::plan::{Plan, Stage};
 use avow_model::tree::Tree;
-use avow_spec::{Found, World};
+use avow_spec::{Answered, Asked, Found, World};
 use avow_store::{BlobStore, Fault, Ingest, IngestError, Intake, StampCache, StoreError};
+
+use serde::{Deserialize, Serialize};
 
 use crate::context::Spec;
 
 /// The largest text file that is read for code closures and lock files, in bytes.
 const TEXT_LIMIT: u64 = 4 << 20;
+
+/// Most names of one folder that are given.
+const MAX_NAMES: usize = 20_000;
+
+/// What programs were, and what they loaded, in a plan that was carried out.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct AsRun {
+    programs: BTreeMap<String, BlobDigest>,
+    /// By stage, then by what a stage does, for one that was renamed.
+    stages: BTreeMap<String, BlobDigest>,
+    work: BTreeMap<String, BlobDigest>,
+}
+
+impl AsRun {
+    /// Of a plan.
+    pub fn of(plan: &Plan) -> AsRun {
+        let mut all = AsRun::default();
+        for stage in &plan.stages {
+            all.programs.extend(stage.toolchain.iter().map(|(word, digest)| (word.clone(), *digest)));
+            if let Some(loads) = stage.loads {
+                all.stages.insert(stage.name.clone(), loads);
+                all.work.insert(work_of(stage), loads);
+            }
+        }
+        all
+    }
+
+    fn loads_of(&self, stage: &Stage) -> Option<BlobDigest> {
+        self.stages.get(&stage.name).or_else(|| self.work.get(&work_of(stage))).copied()
+    }
+}
+
+/// A name for what a stage does, whatever it is called.
+fn work_of(stage: &Stage) -> String {
+    BlobDigest::of(format!("{:?} {:?}", stage.program, stage.toolchain).as_bytes()).to_string()
+}
 
 /// How deeply to look.
 #[derive(Clone, Copy)]
@@ -44,30 +87,89 @@ pub struct ProjectWorld<'a> {
     beside: String,
     depth: Depth<'a>,
     programs: RefCell<HashMap<String, Option<BlobDigest>>>,
-    recorded: BTreeMap<String, BlobDigest>,
+    recorded: Option<AsRun>,
     trees: RefCell<BTreeMap<TreeDigest, Tree>>,
     /// The first failure of the store or the machine: whatever else is told about the spec follows from it.
     failed: RefCell<Option<StoreError>>,
+    loads: RefCell<BTreeMap<BlobDigest, Loads>>,
+    libraries: RefCell<BTreeSet<PathBuf>>,
+    spec: &'a Spec,
 }
 
 impl<'a> ProjectWorld<'a> {
     /// The world of a spec.
-    pub fn new(spec: &Spec, depth: Depth<'a>) -> ProjectWorld<'a> {
+    pub fn new(spec: &'a Spec, depth: Depth<'a>) -> ProjectWorld<'a> {
         ProjectWorld {
             root: spec.project.root().to_owned(),
             beside: spec.folder.clone(),
             depth,
             programs: RefCell::default(),
-            recorded: BTreeMap::new(),
+            recorded: None,
             trees: RefCell::default(),
             failed: RefCell::default(),
+            loads: RefCell::default(),
+            libraries: RefCell::default(),
+            spec,
         }
     }
 
-    /// The same, with the identities that programs had when results were made. Reading results needs none of the
-    /// programs that made them, and must not depend on what the reader has installed.
-    pub fn recorded(self, programs: BTreeMap<String, BlobDigest>) -> ProjectWorld<'a> {
-        ProjectWorld { recorded: programs, ..self }
+    /// The same, with the identities that programs had in a plan that was carried out. Reading results needs none of
+    /// the programs that made them, and must not depend on what the reader has installed.
+    pub fn recorded(self, recorded: Option<AsRun>) -> ProjectWorld<'a> {
+        ProjectWorld { recorded, ..self }
+    }
+
+    /// Gives the stages of a plan what their programs loaded in the plan that was carried out, where there is one.
+    pub fn as_run(&self, plan: &mut Arc<Plan>) {
+        let Some(recorded) = &self.recorded else { return };
+        for stage in &mut Arc::make_mut(plan).stages {
+            stage.loads = recorded.loads_of(stage);
+        }
+    }
+
+    /// What programs load, as far as it was asked for.
+    pub fn loads_asked(&self) -> BTreeMap<BlobDigest, Loads> {
+        self.loads.borrow().clone()
+    }
+
+    /// The files of shared libraries outside the project and the system's folders, which a confined stage must be
+    /// able to read.
+    pub fn library_files(&self) -> Vec<PathBuf> {
+        let open = |file: &&PathBuf| {
+            ["/usr", "/lib", "/lib64"].iter().any(|folder| file.starts_with(folder))
+                || file.starts_with(&self.root)
+        };
+        self.libraries.borrow().iter().filter(|file| !open(file)).cloned().collect()
+    }
+
+    /// Everything that a stage's programs load.
+    fn identified(&self, asked: &Asked) -> (Loads, BTreeSet<String>, Vec<String>) {
+        let mut all = Identified::default();
+        let mut add = |found: Identified| {
+            all.loads.extend(found.loads);
+            all.doubts.extend(found.doubts);
+            self.libraries.borrow_mut().extend(found.paths);
+        };
+        if let Some(text) = &asked.shell {
+            add(self.spec.identities().shell(text));
+        }
+        for word in asked.called.iter().filter(|word| !is_python(word)) {
+            add(self.spec.identities().content(word));
+        }
+        for word in asked.programs.iter().chain(&asked.called).filter(|word| !is_python(word)) {
+            add(self.spec.identities().program(word));
+        }
+        for file in &asked.files {
+            add(self.spec.identities().loaded_by(&self.root.join(file)));
+        }
+        let mut missing = BTreeSet::new();
+        for word in &asked.interpreters {
+            add(self.spec.identities().python(word));
+            let packages = self.spec.identities().packages(word, &asked.modules);
+            add(Identified { loads: packages.found, doubts: packages.doubts, ..Identified::default() });
+            missing.extend(packages.missing);
+        }
+        (Loads(all.loads), missing, all.doubts)
     }
 
     /// The code trees that were asked for, for comparing them with earlier ones although they are not stored.
@@ -77,8 +179,8 @@ impl<'a> ProjectWorld<'a> {
 
     /// What decides which answers it gives, besides the files themselves: whether it digests content, and the
     /// programs it takes as recorded.
-    pub fn kind(&self) -> (bool, &BTreeMap<String, BlobDigest>) {
-        (!matches!(self.depth, Depth::Look), &self.recorded)
+    pub fn kind(&self) -> (bool, Option<&BTreeMap<String, BlobDigest>>) {
+        (!matches!(self.depth, Depth::Look), self.recorded.as_ref().map(|recorded| &recorded.programs))
     }
 
     /// The digest of a file that [`World::text`] would read; `None` where it would read none.
@@ -171,7 +273,8 @@ impl World for ProjectWorld<'_> {
     }
 
     fn program(&self, word: &str) -> Option<BlobDigest> {
-        if let Some(recorded) = self.recorded.get(word) {
+        let recorded = self.recorded.as_ref().and_then(|recorded| recorded.programs.get(word));
+        if let Some(recorded) = recorded {
             return Some(*recorded);
         }
         if let Some(known) = self.programs.borrow().get(word) {
@@ -209,6 +312,35 @@ impl World for ProjectWorld<'_> {
         Ok(folder.digest)
     }
 
+    fn loads(&self, asked: &Asked) -> Answered {
+        if self.recorded.is_some() {
+            return Answered::default();
+        }
+        let (loads, missing, doubts) = self.identified(asked);
+        if loads.0.is_empty() {
+            return Answered { loads: None, missing, doubts };
+        }
+        let digest = loads.digest();
+        if let Depth::Store { blobs, .. } = self.depth
+            && let Err(error) = blobs.put(&loads.to_bytes())
+        {
+            self.failed.borrow_mut().get_or_insert(error);
+        }
+        self.loads.borrow_mut().insert(digest, loads);
+        Answered { loads: Some(digest), missing, doubts }
+    }
+
+    fn libraries(&self, program: &str) -> Vec<String> {
+        self.spec.identities().inside(&self.root.join(program))
+    }
+
+    fn installed(&self, interpreter: &str) -> Option<BTreeMap<String, String>> {
+        match self.recorded {
+            None => self.spec.identities().installed(interpreter),
+            Some(_) => None,
+        }
+    }
+
     fn beside(&self) -> String {
         self.beside.clone()
     }
@@ -216,7 +348,7 @@ impl World for ProjectWorld<'_> {
     fn names(&self, folder: &str) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(self.root.join(folder)) else { return Vec::new() };
         let mut names: Vec<String> =
-            entries.flatten().filter_map(|e| e.file_name().into_string().ok()).take(1000).collect();
+            entries.flatten().filter_map(|e| e.file_name().into_string().ok()).take(MAX_NAMES).collect();
         names.sort();
         names
     }

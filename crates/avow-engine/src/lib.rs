@@ -26,7 +26,7 @@ pub use clock::shift;
 pub use clock::{now, random_hex};
 pub use error::EngineError;
 pub use judge::{Followed, Judge};
-pub use lookup::Lookup;
+pub use lookup::{Lookup, Sought};
 pub use notice::{Notice, Report};
 pub use recover::Recovered;
 pub use register::{Registered, Registration, current_registration, ledger_of, record_exposure, register};

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
+use avow_model::action::Action;
 use avow_model::attempt::Attempt;
 use avow_model::digest::{ActionDigest, Artifact, BlobDigest, TreeDigest};
 use avow_model::plan::{Keep, Reuse, Stage};
 use avow_model::tree::{Entry, Tree};
 use avow_planner::{Found, Miss};
 use avow_store::blob::read_record;
-use avow_store::{BlobStore, Observed, RecordStore, StampCache, StoreError};
+use avow_store::{Aliases, BlobStore, Observed, RecordStore, StampCache, StoreError};
 
 /// What a look-up depends on besides the action.
 pub struct Lookup<'a> {
@@ -19,6 +20,8 @@ pub struct Lookup<'a> {
     pub blobs: &'a dyn BlobStore,
     /// The names of the hosts on which attempts are made, for `reuse: same-host`.
     pub hosts: &'a [String],
+    /// The names that actions had under earlier encodings.
+    pub aliases: &'a Aliases,
     /// Runs whose volatile attempts still count: this one, and the unfinished one it goes on with.
     pub runs: &'a [String],
     /// Whether what observed attempts read is still so.
@@ -29,6 +32,16 @@ pub struct Lookup<'a> {
     pub registered: &'a dyn Fn(&Attempt) -> bool,
 }
 
+/// What a look-up found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sought {
+    /// The attempt that stands, or why none does.
+    pub found: Found,
+    /// Names under earlier encodings, with their numbers, that were taken for this action's and are not written
+    /// down yet.
+    pub adopted: Vec<(u32, ActionDigest)>,
+}
+
 impl Lookup<'_> {
     /// The first success that may stand for a member of this stage, made under the registration if there is
     /// one; else why there is none. A damaged blob that it meets is moved aside.
@@ -36,10 +49,20 @@ impl Lookup<'_> {
     /// # Errors
     /// Where index or blobs cannot be read, or a damaged blob cannot be moved; one that is missing or damaged
     /// is a miss.
-    pub fn find(&self, stage: &Stage, action: ActionDigest) -> Result<Found, StoreError> {
+    pub fn find(&self, stage: &Stage, action: &Action, digest: ActionDigest) -> Result<Sought, StoreError> {
+        let names = self.aliases.names(self.records, action, digest)?;
+        let found = self.among(stage, &names.all)?;
+        Ok(Sought { found, adopted: names.fresh })
+    }
+
+    fn among(&self, stage: &Stage, names: &[ActionDigest]) -> Result<Found, StoreError> {
         let mut successes = Vec::new();
         let mut last_failure = None;
-        for digest in self.records.trace(action)? {
+        let mut traces = Vec::new();
+        for name in names {
+            traces.extend(self.records.trace(*name)?);
+        }
+        for digest in traces {
             let Some(recorded) = self.records.attempt(digest)? else { continue };
             if recorded.attempt.outcome.succeeded() {
                 successes.push((digest, recorded.attempt));
@@ -48,7 +71,10 @@ impl Lookup<'_> {
             }
         }
         if successes.is_empty() {
-            let collected = self.records.collected(action)?;
+            let mut collected = None;
+            for name in names {
+                collected = collected.max(self.records.collected(*name)?);
+            }
             return Ok(Found::Miss(match (last_failure, collected) {
                 (_, Some(at)) => Miss::Collected { at },
                 (Some(last), None) => Miss::OnlyFailures { last },

@@ -5,6 +5,7 @@
 //! each attempt that never finished is recorded as `Lost`, and the journal is closed. A journal that is damaged
 //! where no crash can have damaged it is evidence: it is left as it is, and blocks nobody.
 
+use avow_model::action::ENCODING;
 use avow_model::attempt::{Attempt, AttemptId, Host, Outcome, Timestamp, Usage};
 use avow_model::digest::ActionDigest;
 use avow_model::journal::{Closing, Damage, Event, Journal, Opened, RunState};
@@ -149,6 +150,8 @@ impl Orphan {
             finished: at,
             usage: Usage::default(),
             host: Host::default(),
+            environment: None,
+            encoding: ENCODING,
             terms: Terms::default(),
             ledger_heads: opened.ledger_heads.clone(),
             number: self.number,

@@ -76,7 +76,7 @@ pub struct Registered {
 pub fn register(session: &Session, plan: &Plan, spec: &[u8]) -> Result<Registered, EngineError> {
     let (file, ledger) = ledger_of(&session.project, &plan.experiment)?;
     let digest = plan.digest();
-    if current_registration(&ledger).is_some_and(|r| r.plan == digest) {
+    if current_registration(&ledger).is_some_and(|r| plan.is_named(r.plan)) {
         return Err(EngineError::AlreadyRegistered);
     }
     session.blobs.put(&plan.to_bytes())?;

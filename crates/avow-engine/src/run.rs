@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use avow_exec::{Cancel, ExecError, Execution, Executor, Level, Watch};
-use avow_model::action::Action;
+use avow_model::action::{Action, ENCODING};
 use avow_model::attempt::{Attempt, AttemptId, Outcome, Timestamp};
 use avow_model::canonical::Record;
-use avow_model::digest::{ActionDigest, Artifact, RegistrationDigest};
+use avow_model::digest::{ActionDigest, Artifact, BlobDigest, RegistrationDigest};
 use avow_model::expand::{self, Member};
 use avow_model::journal::{Closing, Event as JournalEvent, Hit, Opened};
 use avow_model::plan::{Plan, Reuse, Terms};
 use avow_model::search::searches;
 use avow_planner::{Command, Event, Found, Planner, Settings};
 use avow_store::journal::{journals, latest};
-use avow_store::{BlobStore, JournalWriter, LedgerFile, Observed, Recorded};
+use avow_store::{Alias, Aliases, BlobStore, JournalWriter, LedgerFile, Observed, Recorded};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -42,6 +42,10 @@ pub struct Options {
     pub tool: String,
     /// The names of the hosts on which attempts are made.
     pub hosts: Vec<String>,
+    /// The name of this host.
+    pub here: String,
+    /// What is present here for each stage: the digest of a stored `Present` record.
+    pub environments: BTreeMap<String, BlobDigest>,
 }
 
 /// Carries a plan out. Everything that happens is journalled before it is believed; `notify` hears about it.
@@ -119,6 +123,9 @@ struct Engine<'s, E> {
     tasks: JoinSet<Finished>,
     spawned: (mpsc::UnboundedSender<Spawn>, mpsc::UnboundedReceiver<Spawn>),
     failures: BTreeMap<String, Outcome>,
+    aliases: Aliases,
+    adopted: BTreeMap<u32, Vec<Alias>>,
+    migrated: u64,
     began: Timestamp,
     cpu: u64,
 }
@@ -157,7 +164,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             experiment: plan.experiment.clone(),
             plan: digest,
             members: planner.tally().members,
-            confirmatory: registration.as_ref().is_some_and(|r| r.plan == digest),
+            confirmatory: registration.as_ref().is_some_and(|r| plan.is_named(r.plan)),
             ledger_heads: ledger.heads(),
             continues: unfinished.first().cloned(),
             spec: options.spec.clone(),
@@ -185,6 +192,9 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             tasks: JoinSet::new(),
             spawned: mpsc::unbounded_channel(),
             failures: BTreeMap::new(),
+            aliases: Aliases::read(&session.project)?,
+            adopted: BTreeMap::new(),
+            migrated: 0,
             began,
             cpu: 0,
         })
@@ -275,6 +285,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
                     },
                 }
             }
+            self.save_aliases()?;
             if !hits.is_empty() {
                 let members = hits.iter().map(|hit| hit.member.clone()).collect();
                 self.journal.append(now(), JournalEvent::Reused { hits })?;
@@ -293,7 +304,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
     }
 
     fn look(
-        &self,
+        &mut self,
         member: Member,
         action: &Action,
         digest: ActionDigest,
@@ -304,12 +315,15 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             records: &*self.session.index,
             blobs: &*self.session.blobs,
             hosts: &self.options.hosts,
+            aliases: &self.aliases,
             runs: &self.runs,
             observed: &self.observed,
             stamps: &*self.session.index,
             registered: &registered,
         };
-        let found = lookup.find(&self.plan.stages[member.stage as usize], digest)?;
+        let sought = lookup.find(&self.plan.stages[member.stage as usize], action, digest)?;
+        let found = sought.found;
+        self.adopt(digest, &sought.adopted);
         if matches!(found, Found::Miss(_)) {
             for blob in blobs {
                 self.session.blobs.put(blob)?;
@@ -317,6 +331,24 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             self.session.blobs.put(&action.to_bytes())?;
         }
         Ok(found)
+    }
+
+    /// Writes down which names of earlier encodings an action of this run has taken.
+    fn adopt(&mut self, new: ActionDigest, names: &[(u32, ActionDigest)]) {
+        for (encoding, old) in names {
+            let alias = Alias { old: *old, new, at: now(), run: self.journal.run().to_owned() };
+            self.aliases.insert(*encoding, &alias);
+            self.adopted.entry(*encoding).or_default().push(alias);
+        }
+    }
+
+    /// Makes them durable, before a hit that rests on them is written down.
+    fn save_aliases(&mut self) -> Result<(), EngineError> {
+        for (encoding, aliases) in std::mem::take(&mut self.adopted) {
+            avow_store::aliases::append(&self.session.project, encoding, &aliases)?;
+            self.migrated += aliases.len() as u64;
+        }
+        Ok(())
     }
 
     /// Before its first execution a run is announced in the ledger, so that a journal deleted later is missed.
@@ -406,6 +438,10 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         let execution = execution?;
         let index = &*self.session.index;
         let ledger_heads = heads_at_beginning(index, digest, &execution.continues, &self.heads)?;
+        // It describes this machine; what another one had, that one must say.
+        let here = execution.host.name == self.options.here;
+        let stage = &self.plan.stages[member.stage as usize].name;
+        let environment = self.options.environments.get(stage).copied().filter(|_| here);
         let attempt = Attempt {
             id,
             action: digest,
@@ -419,6 +455,8 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             finished: execution.finished,
             usage: execution.usage,
             host: execution.host,
+            environment,
+            encoding: ENCODING,
             terms,
             ledger_heads,
             number,
@@ -493,6 +531,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             closing,
             tally,
             failures: self.failures.into_iter().collect(),
+            migrated: self.migrated,
             wall: now() - self.began,
             cpu: self.cpu,
         })
@@ -509,11 +548,11 @@ fn unfinished(session: &Session, plan: &Plan) -> Result<Vec<String>, EngineError
     if plan.stages.iter().all(|stage| stage.reuse != Reuse::Never) {
         return Ok(Vec::new());
     }
-    let digest = plan.digest();
+    let names: Vec<_> = plan.earlier().into_iter().chain([plan.digest()]).collect();
     let mut runs = Vec::new();
     for file in journals(&session.project)? {
         match file.opening()? {
-            Some((at, opened)) if opened.plan == digest => runs.push((at, file)),
+            Some((at, opened)) if names.contains(&opened.plan) => runs.push((at, file)),
             _ => {}
         }
     }

@@ -28,6 +28,7 @@ fn action(command: Command, input: BlobDigest, output: bool) -> Action {
         code: None,
         environment: None,
         toolchain: BTreeMap::new(),
+        loads: None,
         outputs: if output { [("out".to_owned(), slot)].into() } else { BTreeMap::new() },
         hardware: None,
         repetition: None,

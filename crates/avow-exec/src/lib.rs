@@ -28,6 +28,7 @@ mod fault;
 pub mod fetch;
 mod folder;
 mod host;
+pub mod identity;
 mod inputs;
 mod local;
 mod notify;

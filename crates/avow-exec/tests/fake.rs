@@ -25,6 +25,7 @@ fn action(text: &str) -> Action {
         code: None,
         environment: None,
         toolchain: BTreeMap::new(),
+        loads: None,
         outputs: [("f".to_owned(), slot("f/")), ("o".to_owned(), slot("o"))].into(),
         hardware: None,
         repetition: None,

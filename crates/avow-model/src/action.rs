@@ -10,7 +10,8 @@
 //! | repetition number of a repeated stage | yes | each repetition is its own action |
 //! | names, paths and kinds of declared outputs | yes | |
 //! | permission to use the network | yes | it may change what is captured |
-//! | encoding version | yes | in the record's kind |
+//! | shared libraries and installed packages that the programs load, and the shell | yes | since encoding 2 |
+//! | encoding version | yes | in the record's kind, and in the fields that are there |
 //! | stage name, spec path, comments, key order, description | no | renaming must not invalidate |
 //! | modification times, absolute paths, host, user, session, tool version | no | |
 //! | resources, priority, retries, timeout, executor | no | how fast, not what; kept in the attempt |
@@ -21,9 +22,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::digest::{Artifact, BlobDigest, TreeDigest};
+use crate::canonical::Record;
+use crate::digest::{ActionDigest, Artifact, BlobDigest, TreeDigest};
 use crate::plan::Keep;
 use crate::value::Value;
+
+/// The encoding of the actions that this program makes. It has nothing to do with the version of the program:
+/// it rises only where the same work gets another digest, and then [`Action::earlier`] says which it had.
+pub const ENCODING: u32 = 2;
 
 /// Everything that can change the bytes of a member's outputs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,6 +51,9 @@ pub struct Action {
     /// Programs that are not project files, by the word in the command.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub toolchain: BTreeMap<String, BlobDigest>,
+    /// What its programs load besides project files: the digest of a [`crate::loads::Loads`] record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loads: Option<BlobDigest>,
     /// Declared outputs by name.
     pub outputs: BTreeMap<String, Slot>,
     /// Declared hardware class.
@@ -97,6 +106,17 @@ pub struct Slot {
     pub keep: Keep,
 }
 
+impl Action {
+    /// The names of the same work under earlier encodings, with their numbers; nothing where all of them named it
+    /// as now.
+    pub fn earlier(&self) -> Vec<(u32, ActionDigest)> {
+        match self.loads {
+            None => Vec::new(),
+            Some(_) => vec![(1, Action { loads: None, ..self.clone() }.digest())],
+        }
+    }
+}
+
 /// One difference between two actions, as `explain` prints it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
@@ -119,6 +139,7 @@ pub fn changes(old: &Action, new: &Action) -> Vec<Change> {
     single("code", old.code.as_ref(), new.code.as_ref(), |d| d.short(), &mut out);
     single("environment lock", old.environment.as_ref(), new.environment.as_ref(), |d| d.short(), &mut out);
     maps("program", &old.toolchain, &new.toolchain, |d| d.short(), &mut out);
+    single("what its programs load", old.loads.as_ref(), new.loads.as_ref(), |d| d.short(), &mut out);
     maps("output", &old.outputs, &new.outputs, |slot| format!("{slot:?}"), &mut out);
     single("hardware", old.hardware.as_ref(), new.hardware.as_ref(), String::clone, &mut out);
     single("repetition", old.repetition.as_ref(), new.repetition.as_ref(), u64::to_string, &mut out);

@@ -53,6 +53,12 @@ pub struct Attempt {
     pub usage: Usage,
     /// Where it ran.
     pub host: Host,
+    /// What was really present there: the digest of a [`crate::present::Present`] record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<BlobDigest>,
+    /// The encoding that named its action.
+    #[serde(default = "first_encoding", skip_serializing_if = "is_first_encoding")]
+    pub encoding: u32,
     /// Under which terms.
     pub terms: Terms,
     /// The ledger's heads when it was started, sorted; empty without a registration. Of an attempt that went on
@@ -65,6 +71,14 @@ pub struct Attempt {
     /// from nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub continues: Vec<AttemptId>,
+}
+
+fn first_encoding() -> u32 {
+    1
+}
+
+fn is_first_encoding(encoding: &u32) -> bool {
+    *encoding == 1
 }
 
 /// How an attempt ended.

@@ -76,6 +76,7 @@ pub fn bind(
         code: stage.code,
         environment: stage.environment.as_ref().map(|e| e.lock),
         toolchain: stage.toolchain.clone(),
+        loads: stage.loads,
         outputs: slots(stage),
         hardware: stage.hardware.clone(),
         repetition: if stage.repeats { cell.index("repeat") } else { None },

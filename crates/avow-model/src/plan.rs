@@ -12,8 +12,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::axis::Axis;
+use crate::canonical::Record;
 use crate::claim::Claim;
-use crate::digest::{Artifact, BlobDigest, TreeDigest};
+use crate::digest::{Artifact, BlobDigest, PlanDigest, TreeDigest};
 use crate::expression::Expression;
 use crate::op::Kind;
 use crate::template::Template;
@@ -63,6 +64,9 @@ pub struct Stage {
     /// Programs it starts that are not project files, by the word used in the command.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub toolchain: BTreeMap<String, BlobDigest>,
+    /// What its programs load besides project files: the digest of a [`crate::loads::Loads`] record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loads: Option<BlobDigest>,
     /// Declared environment variables.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, Template>,
@@ -313,6 +317,22 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    /// The names of this plan under earlier encodings; nothing where all of them named it as now.
+    pub fn earlier(&self) -> Vec<PlanDigest> {
+        if self.stages.iter().all(|stage| stage.loads.is_none()) {
+            return Vec::new();
+        }
+        let mut plain = self.clone();
+        plain.stages.iter_mut().for_each(|stage| stage.loads = None);
+        vec![plain.digest()]
+    }
+
+    /// Whether a digest that was written down names this plan, under this encoding or an earlier one. An earlier
+    /// encoding froze less, and what it froze is the same.
+    pub fn is_named(&self, digest: PlanDigest) -> bool {
+        self.digest() == digest || self.earlier().contains(&digest)
     }
 
     /// The axis with this name.

@@ -129,6 +129,7 @@ fn code_lock_programs_and_op_identity_are_in() {
     assert!(changes(|s| {
         s.toolchain.insert("python3".to_owned(), blob("python 3.12"));
     }));
+    assert!(changes(|s| s.loads = Some(blob("numpy 2"))));
     let op = |identity: &str| {
         let mut plan = sample();
         plan.stages[0].program = Program::Op {
@@ -266,6 +267,7 @@ fn where_and_when_it_runs_is_not_in() {
         code: _,
         environment: _,
         toolchain: _,
+        loads: _,
         outputs,
         hardware: _,
         repetition: _,

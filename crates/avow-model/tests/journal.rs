@@ -56,6 +56,8 @@ fn finished(member: &str, attempt: &str, outcome: Outcome) -> Event {
         finished: 2,
         usage: Usage::default(),
         host: Host::default(),
+        environment: None,
+        encoding: 1,
         terms: Terms::default(),
         ledger_heads: vec![],
         number: 1,

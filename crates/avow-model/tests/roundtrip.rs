@@ -103,6 +103,7 @@ fn action() -> impl Strategy<Value = Action> {
         outputs: what.3,
         environment: how.0,
         toolchain: how.1,
+        loads: None,
         hardware: how.2,
         repetition: rest.0,
         network: rest.1,
@@ -151,6 +152,8 @@ fn attempt() -> impl Strategy<Value = Attempt> {
             let [name, system, cpu, confinement] = names.2;
             Host { name, system, cpu, confinement }
         },
+        environment: None,
+        encoding: 1,
         terms: Terms {
             cpus: numbers.2[0],
             memory: numbers.3[0],
@@ -364,6 +367,7 @@ fn with_parameter(value: f64, bytes: &str) -> Result<Action, RecordError> {
         code: None,
         environment: None,
         toolchain: BTreeMap::new(),
+        loads: None,
         outputs: BTreeMap::new(),
         hardware: None,
         repetition: None,

@@ -45,4 +45,4 @@ pub use full::full;
 pub use lower::{Lowered, lower};
 pub use reach::Reach;
 pub use schema::schema;
-pub use world::{Found, World};
+pub use world::{Answered, Asked, Found, World};

@@ -1,12 +1,21 @@
 //! Which project files a Python program is made of, by its import statements.
 //!
 //! Sources are read as text and never run: strings and comments are dropped, import statements are found
-//! wherever they stand, and each is looked up beside the script, then from the project's root. What an
-//! `importlib` call computes is not found; `code:` names it.
+//! wherever they stand, and each is looked up beside the script, then from the project's root, then in folders
+//! that sources put on their search path by a literal name. So are modules that a call imports by a literal name;
+//! what a call computes is not found, and `code:` names it.
+
+mod standard;
+mod text;
 
 use std::collections::{BTreeSet, VecDeque};
 
+use self::standard::STANDARD;
+use self::text::{Import, imports, search_folders};
 use crate::world::World;
+
+/// Most folders on the search path.
+const MAX_BASES: usize = 100;
 
 /// Most files that are followed.
 const MAX_FILES: usize = 10_000;
@@ -20,23 +29,89 @@ pub(crate) struct Closure {
     pub foreign: BTreeSet<String>,
 }
 
-/// Follows the imports of some scripts; `texts` are programs given on a command line.
-pub(crate) fn closure(world: &dyn World, scripts: &[String], texts: &[String]) -> Closure {
-    let mut found = Closure::default();
-    let mut open: VecDeque<(String, String)> =
-        scripts.iter().map(|script| (script.clone(), folder(script).to_owned())).collect();
-    for text in texts {
-        follow(world, text, "", "", &mut found, &mut open);
-    }
-    while let Some((file, home)) = open.pop_front() {
-        if found.files.len() >= MAX_FILES || !found.files.insert(file.clone()) {
-            continue;
+/// Follows the imports of some scripts; `texts` are programs given on a command line, `bases` folders that are
+/// searched besides the script's own and the root.
+pub(crate) fn closure(world: &dyn World, scripts: &[String], texts: &[String], bases: &[String]) -> Closure {
+    let mut bases = bases.to_vec();
+    loop {
+        let mut walk =
+            Walk { world, bases: &bases, found: Closure::default(), open: VecDeque::new(), more: Vec::new() };
+        walk.all(scripts, texts);
+        let Walk { found, more, .. } = walk;
+        if more.is_empty() || bases.len() > MAX_BASES {
+            return found;
         }
-        if let Some(text) = world.text(&file) {
-            follow(world, &text, &file, &home, &mut found, &mut open);
+        // A folder that one file adds serves the imports of all.
+        bases.extend(more);
+    }
+}
+
+/// One walk over all sources with a fixed search path.
+struct Walk<'a> {
+    world: &'a dyn World,
+    bases: &'a [String],
+    found: Closure,
+    /// Files to be read, with the folder of the script that led to them.
+    open: VecDeque<(String, String)>,
+    /// Folders that sources add to the search path, as far as they are new.
+    more: Vec<String>,
+}
+
+impl Walk<'_> {
+    fn all(&mut self, scripts: &[String], texts: &[String]) {
+        self.open = scripts.iter().map(|script| (script.clone(), folder(script).to_owned())).collect();
+        for text in texts {
+            self.follow(text, "", "");
+        }
+        while let Some((file, home)) = self.open.pop_front() {
+            if self.found.files.len() >= MAX_FILES || !self.found.files.insert(file.clone()) {
+                continue;
+            }
+            if let Some(text) = self.world.text(&file) {
+                self.follow(&text, &file, &home);
+            }
         }
     }
-    found
+
+    fn follow(&mut self, text: &str, file: &str, home: &str) {
+        for added in search_folders(text) {
+            let start = if added.beside { folder(file) } else { "" };
+            let from = (0..added.up).fold(start, |at, _| folder(at));
+            let base = join(from, &added.path);
+            let known = self.bases.contains(&base) || self.more.contains(&base) || base.is_empty();
+            if !known && self.world.look(&base).is_some_and(|found| found.folder) {
+                self.more.push(base);
+            }
+        }
+        for import in imports(text) {
+            let files = match import.level {
+                0 => self.absolute(&import, home),
+                level => relative(self.world, &import, file, level),
+            };
+            self.open.extend(files.into_iter().map(|file| (file, home.to_owned())));
+        }
+    }
+
+    fn absolute(&mut self, import: &Import, home: &str) -> Vec<String> {
+        let first = [home, ""];
+        let first = if home.is_empty() { &first[1..] } else { &first[..] };
+        for base in first.iter().copied().chain(self.bases.iter().map(String::as_str)) {
+            let files = resolve(self.world, base, &import.module, &import.names);
+            if !files.is_empty() {
+                return files;
+            }
+        }
+        let top = import.module.split('.').next().unwrap_or_default();
+        if !top.is_empty() && !is_standard(top) && !top.starts_with('_') {
+            self.found.foreign.insert(top.to_owned());
+        }
+        Vec::new()
+    }
+}
+
+/// Whether a module, by its top-level name, is part of the standard library.
+pub(crate) fn is_standard(module: &str) -> bool {
+    STANDARD.binary_search(&module.split('.').next().unwrap_or_default()).is_ok()
 }
 
 /// The files of `python -m NAME`, if it is a module or package of the project.
@@ -55,6 +130,15 @@ pub(crate) fn module(world: &dyn World, name: &str) -> Option<Vec<String>> {
     files.extend(Some(format!("{path}/__init__.py")).filter(|init| is_file(world, init)));
     files.push(main);
     Some(files)
+}
+
+/// A compiled module: `part.so`, `part.abi3.so`, `part.cpython-311-….so`.
+fn extension(world: &dyn World, folder: &str, part: &str) -> Option<String> {
+    let is_it = |name: &String| {
+        let rest = name.strip_prefix(part).and_then(|rest| rest.strip_suffix(".so"));
+        rest.is_some_and(|tag| tag.is_empty() || tag.starts_with('.'))
+    };
+    world.names(folder).into_iter().find(is_it).map(|name| join(folder, &name))
 }
 
 /// The `__init__.py` files of the packages that a module lies in.
@@ -79,38 +163,6 @@ fn join(folder: &str, path: &str) -> String {
     }
 }
 
-fn follow(
-    world: &dyn World,
-    text: &str,
-    file: &str,
-    home: &str,
-    found: &mut Closure,
-    open: &mut VecDeque<(String, String)>,
-) {
-    for import in imports(text) {
-        let files = match import.level {
-            0 => absolute(world, &import, home, found),
-            level => relative(world, &import, file, level),
-        };
-        open.extend(files.into_iter().map(|file| (file, home.to_owned())));
-    }
-}
-
-fn absolute(world: &dyn World, import: &Import, home: &str, found: &mut Closure) -> Vec<String> {
-    let bases: &[&str] = if home.is_empty() { &[""] } else { &[home, ""] };
-    for base in bases {
-        let files = resolve(world, base, &import.module, &import.names);
-        if !files.is_empty() {
-            return files;
-        }
-    }
-    let top = import.module.split('.').next().unwrap_or_default();
-    if !top.is_empty() && STANDARD.binary_search(&top).is_err() && !top.starts_with('_') {
-        found.foreign.insert(top.to_owned());
-    }
-    Vec::new()
-}
-
 /// One dot is the file's own package, each further dot the one above it.
 fn relative(world: &dyn World, import: &Import, file: &str, level: usize) -> Vec<String> {
     let mut base = folder(file);
@@ -132,6 +184,9 @@ fn resolve(world: &dyn World, base: &str, module: &str, names: &[String]) -> Vec
             files.push(init);
         } else if is_file(world, &file) {
             files.push(file);
+        } else if let Some(compiled) = extension(world, &here, part) {
+            files.push(compiled);
+            return files;
         } else if !world.look(&inner).is_some_and(|found| found.folder) {
             return files;
         }
@@ -147,344 +202,6 @@ fn resolve(world: &dyn World, base: &str, module: &str, names: &[String]) -> Vec
     }
     files
 }
-
-/// One import statement.
-#[derive(Debug, PartialEq, Eq)]
-struct Import {
-    /// Leading dots.
-    level: usize,
-    /// The dotted name; may be empty after dots.
-    module: String,
-    /// Names after `from … import`.
-    names: Vec<String>,
-}
-
-/// The import statements of a source text, wherever they stand.
-fn imports(text: &str) -> Vec<Import> {
-    let mut found = Vec::new();
-    for statement in statements(text) {
-        let mut words = statement.as_str();
-        // `try: import x` and `if a: from b import c` stand on one line.
-        while let Some((_, tail)) = words.split_once(':').filter(|_| !starts(words)) {
-            words = tail.trim_start();
-        }
-        let words = words.trim();
-        if let Some(rest) = words.strip_prefix("import ") {
-            for module in rest.split(',') {
-                let module = module.split_whitespace().next().unwrap_or_default().to_owned();
-                found.push(Import { level: 0, module, names: Vec::new() });
-            }
-        } else if let Some(rest) = words.strip_prefix("from").filter(|r| r.starts_with([' ', '.'])) {
-            found.extend(from(rest.trim_start()));
-        }
-    }
-    found
-}
-
-fn starts(words: &str) -> bool {
-    let words = words.trim_start();
-    words.starts_with("import ") || words.starts_with("from ") || words.starts_with("from.")
-}
-
-fn from(rest: &str) -> Option<Import> {
-    // The keyword stands by itself: ` import ` or, after dots, `.import `.
-    let at = rest.match_indices("import").map(|(at, _)| at).find(|at| {
-        let before = rest[..*at].chars().next_back();
-        let after = rest[at + "import".len()..].chars().next();
-        before.is_some_and(|c| c.is_whitespace() || c == '.')
-            && after.is_some_and(|c| c.is_whitespace() || c == '(' || c == '*')
-    })?;
-    let module: String = rest[..at].chars().filter(|c| !c.is_whitespace()).collect();
-    let level = module.len() - module.trim_start_matches('.').len();
-    let names = rest[at + "import".len()..].replace(['(', ')'], " ");
-    let names =
-        names.split(',').filter_map(|name| name.split_whitespace().next()).map(str::to_owned).collect();
-    Some(Import { level, module: module[level..].to_owned(), names })
-}
-
-/// Logical lines without strings and comments, split at semicolons; brackets and backslashes join lines.
-fn statements(text: &str) -> Vec<String> {
-    let mut all = Vec::new();
-    let mut now = String::new();
-    let mut depth = 0_usize;
-    let mut at = 0;
-    while let Some(c) = text[at..].chars().next() {
-        let rest = &text[at..];
-        match c {
-            '#' => at += rest.find('\n').unwrap_or(rest.len()),
-            '\'' | '"' => {
-                at += string_length(rest, c);
-                now.push('s');
-            }
-            '\\' if rest.starts_with("\\\n") => {
-                now.push(' ');
-                at += 2;
-            }
-            '\n' | ';' if depth == 0 => {
-                all.push(std::mem::take(&mut now));
-                at += 1;
-            }
-            _ => {
-                match c {
-                    '(' | '[' | '{' => depth += 1,
-                    ')' | ']' | '}' => depth = depth.saturating_sub(1),
-                    _ => {}
-                }
-                now.push(if c == '\n' { ' ' } else { c });
-                at += c.len_utf8();
-            }
-        }
-    }
-    all.push(now);
-    all.retain(|statement| !statement.trim().is_empty());
-    all
-}
-
-/// The bytes of a string literal that begins here, its quotes included.
-fn string_length(rest: &str, quote: char) -> usize {
-    let triple: String = std::iter::repeat_n(quote, 3).collect();
-    let long = rest.starts_with(&triple);
-    let close = if long { triple.as_str() } else { &triple[..1] };
-    let mut at = close.len();
-    while let Some(c) = rest[at..].chars().next() {
-        if rest[at..].starts_with(close) {
-            return at + close.len();
-        }
-        if !long && c == '\n' {
-            return at;
-        }
-        at += c.len_utf8();
-        if c == '\\' {
-            at += rest[at..].chars().next().map_or(0, char::len_utf8);
-        }
-    }
-    rest.len()
-}
-
-/// The standard library's top-level modules, sorted.
-const STANDARD: &[&str] = &[
-    "__future__",
-    "__main__",
-    "_thread",
-    "abc",
-    "aifc",
-    "annotationlib",
-    "antigravity",
-    "argparse",
-    "array",
-    "ast",
-    "asynchat",
-    "asyncio",
-    "asyncore",
-    "atexit",
-    "audioop",
-    "base64",
-    "bdb",
-    "binascii",
-    "bisect",
-    "builtins",
-    "bz2",
-    "cProfile",
-    "calendar",
-    "cgi",
-    "cgitb",
-    "chunk",
-    "cmath",
-    "cmd",
-    "code",
-    "codecs",
-    "codeop",
-    "collections",
-    "colorsys",
-    "compileall",
-    "concurrent",
-    "configparser",
-    "contextlib",
-    "contextvars",
-    "copy",
-    "copyreg",
-    "crypt",
-    "csv",
-    "ctypes",
-    "curses",
-    "dataclasses",
-    "datetime",
-    "dbm",
-    "decimal",
-    "difflib",
-    "dis",
-    "distutils",
-    "doctest",
-    "email",
-    "encodings",
-    "ensurepip",
-    "enum",
-    "errno",
-    "faulthandler",
-    "fcntl",
-    "filecmp",
-    "fileinput",
-    "fnmatch",
-    "fractions",
-    "ftplib",
-    "functools",
-    "gc",
-    "genericpath",
-    "getopt",
-    "getpass",
-    "gettext",
-    "glob",
-    "graphlib",
-    "grp",
-    "gzip",
-    "hashlib",
-    "heapq",
-    "hmac",
-    "html",
-    "http",
-    "idlelib",
-    "imaplib",
-    "imghdr",
-    "imp",
-    "importlib",
-    "inspect",
-    "io",
-    "ipaddress",
-    "itertools",
-    "json",
-    "keyword",
-    "lib2to3",
-    "linecache",
-    "locale",
-    "logging",
-    "lzma",
-    "mailbox",
-    "mailcap",
-    "marshal",
-    "math",
-    "mimetypes",
-    "mmap",
-    "modulefinder",
-    "msilib",
-    "msvcrt",
-    "multiprocessing",
-    "netrc",
-    "nis",
-    "nntplib",
-    "nt",
-    "ntpath",
-    "nturl2path",
-    "numbers",
-    "opcode",
-    "operator",
-    "optparse",
-    "os",
-    "ossaudiodev",
-    "pathlib",
-    "pdb",
-    "pickle",
-    "pickletools",
-    "pipes",
-    "pkgutil",
-    "platform",
-    "plistlib",
-    "poplib",
-    "posix",
-    "posixpath",
-    "pprint",
-    "profile",
-    "pstats",
-    "pty",
-    "pwd",
-    "py_compile",
-    "pyclbr",
-    "pydoc",
-    "pydoc_data",
-    "pyexpat",
-    "queue",
-    "quopri",
-    "random",
-    "re",
-    "readline",
-    "reprlib",
-    "resource",
-    "rlcompleter",
-    "runpy",
-    "sched",
-    "secrets",
-    "select",
-    "selectors",
-    "shelve",
-    "shlex",
-    "shutil",
-    "signal",
-    "site",
-    "smtpd",
-    "smtplib",
-    "sndhdr",
-    "socket",
-    "socketserver",
-    "spwd",
-    "sqlite3",
-    "sre_compile",
-    "sre_constants",
-    "sre_parse",
-    "ssl",
-    "stat",
-    "statistics",
-    "string",
-    "stringprep",
-    "struct",
-    "subprocess",
-    "sunau",
-    "symtable",
-    "sys",
-    "sysconfig",
-    "syslog",
-    "tabnanny",
-    "tarfile",
-    "telnetlib",
-    "tempfile",
-    "termios",
-    "textwrap",
-    "this",
-    "threading",
-    "time",
-    "timeit",
-    "tkinter",
-    "token",
-    "tokenize",
-    "tomllib",
-    "trace",
-    "traceback",
-    "tracemalloc",
-    "tty",
-    "turtle",
-    "turtledemo",
-    "types",
-    "typing",
-    "unicodedata",
-    "unittest",
-    "urllib",
-    "uu",
-    "uuid",
-    "venv",
-    "warnings",
-    "wave",
-    "weakref",
-    "webbrowser",
-    "winreg",
-    "winsound",
-    "wsgiref",
-    "xdrlib",
-    "xml",
-    "xmlrpc",
-    "zipapp",
-    "zipfile",
-    "zipimport",
-    "zlib",
-    "zoneinfo",
-];
 
 #[cfg(test)]
 mod tests {
@@ -514,11 +231,17 @@ mod tests {
         fn code(&self, _: &[String]) -> Result<TreeDigest, String> {
             Err(String::new())
         }
+        fn names(&self, folder: &str) -> Vec<String> {
+            let prefix = join(folder, "x");
+            let prefix = &prefix[..prefix.len() - 1];
+            let inside = self.0.keys().filter_map(|path| path.strip_prefix(prefix));
+            inside.filter_map(|rest| rest.split('/').next()).map(str::to_owned).collect()
+        }
     }
 
     fn found(files: &[(&'static str, &'static str)], script: &str) -> (Vec<String>, Vec<String>) {
         let world = Files(files.iter().copied().collect());
-        let closure = closure(&world, &[script.to_owned()], &[]);
+        let closure = closure(&world, &[script.to_owned()], &[], &[]);
         (closure.files.into_iter().collect(), closure.foreign.into_iter().collect())
     }
 
@@ -551,6 +274,30 @@ mod tests {
         ];
         assert_eq!(code, wanted);
         assert_eq!(foreign, ["numpy", "simplejson"]);
+    }
+
+    #[test]
+    fn folders_that_a_source_adds_are_searched() {
+        let main = "import os, sys\nsys.path.insert(0, os.path.join(os.path.dirname(__file__), '../src'))\nimport inner\n";
+        let files = [
+            ("runs/main.py", main),
+            ("src/inner/__init__.py", "import importlib\nimportlib.import_module('.part', __name__)"),
+            ("src/inner/part.py", "import space.deep"),
+            ("src/space/deep.py", "import fast"),
+            ("src/fast.cpython-311-x86_64-linux-gnu.so", ""),
+        ];
+        let (code, foreign) = found(&files, "runs/main.py");
+        assert_eq!(
+            code,
+            [
+                "runs/main.py",
+                "src/fast.cpython-311-x86_64-linux-gnu.so",
+                "src/inner/__init__.py",
+                "src/inner/part.py",
+                "src/space/deep.py",
+            ]
+        );
+        assert!(foreign.is_empty(), "{foreign:?}");
     }
 
     #[test]

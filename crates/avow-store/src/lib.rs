@@ -18,6 +18,7 @@ mod disk;
 mod error;
 mod files;
 
+pub mod aliases;
 pub mod blob;
 pub mod cache;
 pub mod catalogue;
@@ -41,6 +42,7 @@ pub mod record;
 pub mod space;
 pub mod stamp;
 
+pub use aliases::{Alias, Aliases};
 pub use blob::{BlobStore, FileBlobs, Intake, MemoryBlobs};
 pub use cache::FileStamps;
 pub use catalogue::Catalogue;

@@ -6,6 +6,7 @@
 //! .avow/blobs/ab/<62 hex>          bytes by digest, read-only
 //! .avow/journal/RUN.jsonl          what each run did
 //! .avow/ledger/EXPERIMENT.jsonl    chains of experiments never registered (then registrations/EXPERIMENT.jsonl)
+//! .avow/aliases/N.jsonl            names that actions had under encoding N
 //! .avow/index/                     sled; may be deleted
 //! .avow/cache/                     what reading commands need not work out again; may be deleted
 //! .avow/work/                      attempts' folders; work/tmp holds half-written blobs
@@ -107,6 +108,11 @@ impl Project {
     pub fn blob(&self, digest: BlobDigest) -> PathBuf {
         let hex = digest.to_string();
         self.blobs().join(&hex[..2]).join(&hex[2..])
+    }
+
+    /// The folder of the names that actions had under earlier encodings.
+    pub fn aliases(&self) -> PathBuf {
+        self.store().join("aliases")
     }
 
     /// The folder of the journals.

@@ -156,6 +156,7 @@ impl Graph {
             code: None,
             environment: None,
             toolchain: BTreeMap::new(),
+            loads: None,
             env: BTreeMap::new(),
             inputs: self.reads.get(name).into_iter().flatten().map(input).collect(),
             outputs: BTreeMap::from([("out".to_owned(), out)]),

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use avow_engine::EngineError;
 use avow_exec::{Barred, Config, Confinement, Denial, LocalExecutor, Watch};
-use avow_model::action::{Action, Change, changes};
+use avow_model::action::{Action, Change, ENCODING, changes};
 use avow_model::attempt::{Attempt, AttemptId};
 use avow_model::canonical::Record;
-use avow_model::digest::{ActionDigest, TreeDigest};
+use avow_model::digest::{ActionDigest, BlobDigest, TreeDigest};
 use avow_model::expand::{self, Member};
+use avow_model::loads::{Loaded, Loads, load_changes};
 use avow_model::plan::Plan;
 use avow_model::tree::{Entry, Tree};
 use avow_planner::{Planner, Reason, Target};
@@ -36,6 +37,9 @@ const LISTED: usize = 12;
 /// The most attempts at other members of a stage that are looked at for one to compare with.
 const NEAR: usize = 64;
 
+/// The part of an action that stands for everything that is loaded.
+const LOADS: &str = "what its programs load";
+
 /// What is known about one member.
 struct Explained {
     label: String,
@@ -49,6 +53,8 @@ struct Explained {
     /// The attempt that stands or was the last, and what is to be said about its confinement.
     latest: Option<Recorded>,
     notes: Vec<String>,
+    /// The encoding of the attempt that is reused, where it is an earlier one that named less.
+    encoding: Option<u32>,
 }
 
 /// Explains a stage or member.
@@ -113,6 +119,10 @@ fn one(
         Reason::Reused { attempt } => reading.index.attempt(*attempt).map_err(failure::store)?,
         _ => None,
     };
+    let encoding = standing
+        .as_ref()
+        .map(|recorded| recorded.attempt.encoding)
+        .filter(|encoding| *encoding < ENCODING && plan.stages[member.stage as usize].loads.is_some());
     let (waiting, continues) = match (standing, digest) {
         (Some(standing), _) => (None, standing.attempt.continues),
         (None, Some(digest)) => checkpoints(project, reading, digest)?,
@@ -128,7 +138,7 @@ fn one(
     };
     let reason = words::reason::reason(plan, reason);
     let notes = Vec::new();
-    Ok(Explained { label, reason, earlier, changes, waiting, continues, latest, notes })
+    Ok(Explained { label, reason, earlier, changes, waiting, continues, latest, notes, encoding })
 }
 
 type Checkpoints = (Option<(PathBuf, Vec<AttemptId>)>, Vec<AttemptId>);
@@ -242,6 +252,13 @@ fn differences(
                 Some(files) => all.extend(files),
                 None => all.push(change),
             },
+            (LOADS, ..) => match (old.loads, now.loads) {
+                (Some(a), Some(b)) => match loads_changes(planned, reading, a, b) {
+                    Some(changes) => all.extend(changes),
+                    None => all.push(change),
+                },
+                _ => all.push(change),
+            },
             _ => all.push(change),
         }
     }
@@ -279,6 +296,33 @@ fn code_changes(
     )
 }
 
+/// Which libraries, packages and programs differ; `None` where one of the records is neither planned nor in the
+/// store.
+fn loads_changes(
+    planned: &Planned,
+    reading: &Reading,
+    old: BlobDigest,
+    new: BlobDigest,
+) -> Option<Vec<Change>> {
+    let stored = |digest: BlobDigest| -> Option<Loads> { read_record(&reading.blobs, digest).ok() };
+    let loads = |digest: BlobDigest| planned.loads.get(&digest).cloned().or_else(|| stored(digest));
+    let all = load_changes(&loads(old)?, &loads(new)?).into_iter().map(|(key, old, new)| {
+        let (kind, name) = key.split_once(' ').unwrap_or(("program", &key));
+        let part =
+            ["library", "package", "module"].into_iter().find(|part| *part == kind).unwrap_or("program");
+        let same_version = |a: &Loaded, b: &Loaded| a.to_string() == b.to_string();
+        let (mut a, mut b) = (old.as_ref().map(Loaded::to_string), new.as_ref().map(Loaded::to_string));
+        if let (Some(old), Some(new)) = (&old, &new)
+            && same_version(old, new)
+        {
+            a = a.map(|version| format!("{version} ({})", old.content.short()));
+            b = b.map(|version| format!("{version} ({})", new.content.short()));
+        }
+        Change { part, name: Some(name.to_owned()), old: a, new: b }
+    });
+    Some(all.collect())
+}
+
 /// One difference as one line.
 fn sentence(change: &Change) -> String {
     let name = change.name.as_deref().map(|name| format!(" `{name}`")).unwrap_or_default();
@@ -298,6 +342,11 @@ fn print(item: &Explained, output: &Output) -> Result<(), Failure> {
     if let Some((folder, attempts)) = &item.waiting {
         output.data(format!("  the next attempt runs{}", words::continued(attempts)))?;
         output.data(format!("  remove `{}` to begin from nothing", folder.display()))?;
+    }
+    if let Some(encoding) = item.encoding {
+        output.data(format!(
+            "  reused from an attempt recorded under encoding {encoding}, which named neither shared libraries nor packages"
+        ))?;
     }
     if !item.changes.is_empty()
         && let Some(earlier) = &item.earlier
@@ -327,6 +376,7 @@ fn as_json(item: &Explained) -> serde_json::Value {
         .collect();
     json!({
         "member": item.label, "reason": item.reason, "changes": changes, "continues": item.continues,
+        "encoding": item.encoding,
         "checkpoint": item.waiting.as_ref().map(|(folder, attempts)| json!({"folder": folder, "attempts": attempts})),
         "notes": item.notes,
         "confinement": item.latest.as_ref().map(|r| &r.attempt.host.confinement),

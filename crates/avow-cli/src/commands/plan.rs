@@ -157,6 +157,7 @@ pub fn forecast(planned: &Planned, reading: &Reading, only: Vec<Target>) -> Resu
         records: &reading.index,
         blobs: &reading.blobs,
         hosts: &hosts,
+        aliases: &reading.aliases,
         runs: &runs,
         observed: &reading.observed,
         stamps: &reading.stamps,
@@ -165,10 +166,10 @@ pub fn forecast(planned: &Planned, reading: &Reading, only: Vec<Target>) -> Resu
     meter::members(planner.tally().members);
     let mut commands = planner.owed();
     while let Some(command) = commands.pop() {
-        let Command::Look { member, digest, .. } = command else { continue };
+        let Command::Look { member, action, digest, .. } = command else { continue };
         let stage = &planned.plan.stages[member.stage as usize];
-        let found = match lookup.find(stage, digest) {
-            Ok(found) => found,
+        let found = match lookup.find(stage, &action, digest) {
+            Ok(sought) => sought.found,
             // Damage is a miss here as in a run; `store check` is where it is named.
             Err(error) if error.is_unusable_blob() => Found::Miss(Miss::NeverRun),
             Err(error) => return Err(failure::store(error)),

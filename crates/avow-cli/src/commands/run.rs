@@ -10,7 +10,6 @@ use avow_engine::{
 use avow_exec::fetch::Fetcher;
 use avow_exec::{Cancel, Level, LocalExecutor, Secrets};
 use avow_model::attempt::Blame;
-use avow_model::canonical::Record;
 use avow_model::journal::Closing;
 use avow_model::plan::{Plan, Source, Terms};
 use avow_planner::{Reason, Settings};
@@ -65,6 +64,7 @@ pub fn run(args: &args::Run, verbose: u8, output: &Output) -> Result<Exit, Failu
         let (blobs, stamps) = (&*session.blobs, &*session.index);
         spec.plan_with(&ProjectWorld::new(&spec, Depth::Store { blobs, stamps }), output)?
     };
+    spec.identities().remember();
     tell_registration(&planned.plan, &session, output)?;
     needed(&spec, &planned, &args.only, &vault)?;
     let mut undeclared = Undeclared::default();
@@ -159,7 +159,7 @@ fn tell_past(session: &Session, output: &Output) {
 fn tell_registration(plan: &Plan, session: &Session, output: &Output) -> Result<(), Failure> {
     let (_, ledger) = ledger_of(&session.project, &plan.experiment).map_err(failure::engine)?;
     if let Some(registration) = current_registration(&ledger)
-        && registration.plan != plan.digest()
+        && !plan.is_named(registration.plan)
     {
         output.say(format!(
             "note: this is not the plan registered as {}, so results are exploratory; `avow verdict` lists what \
@@ -210,6 +210,7 @@ fn execute(
     };
     let mut config = settings::executor(&session.project, args.confine)?;
     config.keep_failed = args.keep_failed;
+    config.bounds.allow.extend(planned.libraries.iter().cloned());
     config.checkpoints = Some(session.project.checkpoints());
     config.secrets = secrets.clone();
     let machine = |error| failure::engine(avow_engine::EngineError::Exec(error));
@@ -231,6 +232,8 @@ fn execute(
         spec: spec.path.clone(),
         tool: env!("CARGO_PKG_VERSION").to_owned(),
         hosts: executor.hosts(),
+        here: avow_exec::describe_host().name,
+        environments: BTreeMap::new(),
     };
     let mut progress =
         Progress::new(*output, slots, &terms_of(planned), |stage| earlier(session, planned, stage));
@@ -342,6 +345,13 @@ fn tell(report: &Report, output: &Output) -> Exit {
         words::seconds(report.wall as f64 / 1e3),
         words::seconds(report.cpu as f64 / 1e6),
     ));
+    if report.migrated > 0 {
+        output.say(format!(
+            "note: {} recorded under encoding 1, which named neither shared libraries nor packages; those present \
+             now are taken to be the ones that were used (`avow explain` names each)",
+            if report.migrated == 1 { "1 action was".to_owned() } else { format!("{} actions were", report.migrated) }
+        ));
+    }
     let mut exit = Exit::Done;
     for (member, outcome) in report.failures.iter().take(10) {
         let (whose, code) = match outcome.blame() {

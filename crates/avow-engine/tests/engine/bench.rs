@@ -71,6 +71,8 @@ impl Bench {
 
     fn options(&self) -> Options {
         Options {
+            here: String::new(),
+            environments: Default::default(),
             settings: self.settings.clone(),
             spec: "spec.yaml".to_owned(),
             tool: "test".to_owned(),

@@ -122,6 +122,7 @@ pub fn action(command: Command) -> Action {
         code: None,
         environment: None,
         toolchain: BTreeMap::new(),
+        loads: None,
         outputs: BTreeMap::new(),
         hardware: None,
         repetition: None,

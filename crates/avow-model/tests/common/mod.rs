@@ -38,6 +38,7 @@ pub fn shell(name: &str, text: &str, scope: &[&str]) -> Stage {
         code: None,
         environment: None,
         toolchain: BTreeMap::new(),
+        loads: None,
         env: BTreeMap::new(),
         inputs: BTreeMap::new(),
         outputs: BTreeMap::from([("out".to_owned(), output("out.txt"))]),

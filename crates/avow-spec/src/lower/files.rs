@@ -7,6 +7,9 @@ use std::rc::Rc;
 use avow_model::digest::{Artifact, BlobDigest, TreeDigest};
 use avow_model::plan::Environment;
 
+mod loads;
+mod scripts;
+
 use super::outputs::{inside, project_path};
 use super::stage::Draft;
 use super::{Cx, limits};
@@ -14,6 +17,7 @@ use crate::command::{self, Word};
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use crate::python::{self, Closure};
 use crate::tree::Node;
+use crate::world::{Answered, Asked};
 
 /// Most words of one command that are looked at.
 const WORDS: usize = 10_000;
@@ -30,13 +34,18 @@ struct Named {
     /// `python -c TEXT`.
     texts: Vec<String>,
     python: bool,
+    /// Programs that scripts of the project start.
+    called: BTreeSet<String>,
+    /// The words of the interpreters that it starts.
+    interpreters: BTreeSet<String>,
 }
 
 /// What the world has answered already; many stages start the same script.
 #[derive(Default)]
 struct Known {
     programs: BTreeMap<String, Option<BlobDigest>>,
-    closures: BTreeMap<(Vec<String>, Vec<String>), Rc<Closure>>,
+    closures: BTreeMap<[Vec<String>; 3], Rc<Closure>>,
+    loads: BTreeMap<Asked, Rc<Answered>>,
     trees: BTreeMap<Vec<String>, Result<TreeDigest, String>>,
 }
 
@@ -48,7 +57,8 @@ pub(super) fn fill(cx: &Cx<'_>, drafts: &mut [Draft<'_>]) {
         let mut named = named(cx, draft, run);
         let foreign = code(cx, draft, &mut named, &mut known);
         toolchain(cx, draft, &named, &mut known.programs);
-        environment(cx, draft, run, named.python, &foreign);
+        loads::fill(cx, draft, run, &named, &foreign, &mut known.loads);
+        environment(cx, draft, run, &named, &foreign);
     }
 }
 
@@ -87,7 +97,10 @@ fn named(cx: &Cx<'_>, draft: &Draft<'_>, run: &Node) -> Named {
             if !known && (!word.text.contains('/') || file(cx, draft, &word.text).is_none()) {
                 named.programs.push((word.text.clone(), word.at.clone(), index > 0));
             }
-            named.python |= command::is_python(&word.text);
+            if command::is_python(&word.text) {
+                named.python = true;
+                named.interpreters.insert(word.text.clone());
+            }
         }
         let last = starters.last().map(|w| w.at.clone());
         let script = python_options(words, last, &mut named);
@@ -203,25 +216,32 @@ fn file(cx: &Cx<'_>, draft: &Draft<'_>, text: &str) -> Option<String> {
 fn code(cx: &Cx<'_>, draft: &mut Draft<'_>, named: &mut Named, known: &mut Known) -> BTreeSet<String> {
     let mut foreign = BTreeSet::new();
     let paths: BTreeSet<String> = match draft.node.get("code") {
-        Some(node) => listed_code(cx, node),
+        Some(node) => {
+            let paths = listed_code(cx, node);
+            // Which packages it imports is known from it all the same.
+            let sources = loads::sources(cx.world, &paths);
+            let closure = imports(cx, draft, sources, std::mem::take(&mut named.texts), known);
+            foreign.extend(closure.foreign.iter().cloned());
+            paths
+        }
         None => {
             let mut scripts: Vec<String> = Vec::new();
             for (module, at) in &named.modules {
                 match python::module(cx.world, module) {
                     Some(files) => scripts.extend(files),
-                    None => cx.push(unresolved(module, located(cx, draft, at))),
+                    None if python::is_standard(module) => {}
+                    None => foreign.extend(outside(cx, draft, module, at, &named.interpreters)),
                 }
             }
+            scripts::follow(cx, draft, named);
             let (python, others): (Vec<&String>, Vec<&String>) =
                 named.files.keys().partition(|file| file.ends_with(".py"));
             scripts.extend(python.into_iter().cloned());
-            let key = (scripts, std::mem::take(&mut named.texts));
-            let closure = known
-                .closures
-                .entry(key)
-                .or_insert_with_key(|(scripts, texts)| Rc::new(python::closure(cx.world, scripts, texts)));
-            foreign.clone_from(&closure.foreign);
-            closure.files.iter().chain(others).cloned().collect()
+            let compiled = others.iter().flat_map(|file| cx.world.libraries(file));
+            let compiled: Vec<String> = compiled.collect();
+            let closure = imports(cx, draft, scripts, std::mem::take(&mut named.texts), known);
+            foreign.extend(closure.foreign.iter().cloned());
+            closure.files.iter().chain(others).chain(&compiled).cloned().collect()
         }
     };
     for path in &paths {
@@ -249,8 +269,45 @@ fn code(cx: &Cx<'_>, draft: &mut Draft<'_>, named: &mut Named, known: &mut Known
     foreign
 }
 
+/// The import closure of scripts, searched also where `PYTHONPATH` says.
+fn imports(
+    cx: &Cx<'_>,
+    draft: &Draft<'_>,
+    scripts: Vec<String>,
+    texts: Vec<String>,
+    known: &mut Known,
+) -> Rc<Closure> {
+    let path = draft.node.get("env").and_then(|env| env.get("PYTHONPATH")).and_then(|node| node.text());
+    let folders = path.into_iter().flat_map(|path| path.split(':')).map(|f| f.trim_matches('/'));
+    let bases =
+        folders.map(|f| f.trim_start_matches("./").to_owned()).filter(|f| !f.contains("${")).collect();
+    let found = known.closures.entry([scripts, texts, bases]);
+    let walk = |key: &[Vec<String>; 3]| Rc::new(python::closure(cx.world, &key[0], &key[1], &key[2]));
+    Rc::clone(found.or_insert_with_key(walk))
+}
+
+/// The top-level name of a module that is started with `-m` and is installed; a complaint where it is nowhere.
+fn outside(
+    cx: &Cx<'_>,
+    draft: &Draft<'_>,
+    module: &str,
+    at: &Range<usize>,
+    interpreters: &BTreeSet<String>,
+) -> Option<String> {
+    let top = module.split('.').next().unwrap_or_default().to_owned();
+    let modules = BTreeSet::from([top.clone()]);
+    let asked = Asked { modules, interpreters: interpreters.clone(), ..Asked::default() };
+    let found = cx.world.loads(&asked);
+    let here = found.loads.is_some() && found.missing.is_empty();
+    if !here {
+        cx.push(unresolved(module, located(cx, draft, at)));
+    }
+    here.then_some(top)
+}
+
 fn unresolved(module: &str, at: Range<usize>) -> Diagnostic {
-    let message = format!("`{module}` is no module of the project, so its code is not known");
+    let message =
+        format!("`{module}` is neither a module of the project nor installed, so its code is not known");
     let hint = "list the files it needs under `code:`; `code: []` says that there are none";
     Diagnostic::error("code", at, message).hint(hint)
 }
@@ -350,12 +407,12 @@ const LOCKS: &[(&str, &[&str])] = &[
     ("conda", &["conda-lock.yml", "environment.yml", "environment.yaml"]),
 ];
 
-fn environment(cx: &Cx<'_>, draft: &mut Draft<'_>, run: &Node, python: bool, foreign: &BTreeSet<String>) {
+fn environment(cx: &Cx<'_>, draft: &mut Draft<'_>, run: &Node, named: &Named, foreign: &BTreeSet<String>) {
     let given = draft.node.get("environment");
     let found = match given {
         Some(node) if node.is_map() => declared(cx, node),
         Some(_) => None,
-        None if python => beside(cx).map(|(manager, path)| (manager, path, run.span.clone())),
+        None if named.python => beside(cx).map(|(manager, path)| (manager, path, run.span.clone())),
         None => None,
     };
     if let Some((manager, path, at)) = found {

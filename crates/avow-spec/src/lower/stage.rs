@@ -43,6 +43,7 @@ pub(super) struct Draft<'a> {
     pub(super) code: Vec<String>,
     pub(super) code_tree: Option<TreeDigest>,
     pub(super) toolchain: BTreeMap<String, BlobDigest>,
+    pub(super) loads: Option<BlobDigest>,
     pub(super) environment: Option<Environment>,
 }
 
@@ -57,6 +58,7 @@ impl Draft<'_> {
             code: self.code_tree,
             environment: self.environment,
             toolchain: self.toolchain,
+            loads: self.loads,
             env: self.env,
             inputs: self.inputs.into_iter().map(|(name, given)| (name, given.input)).collect(),
             outputs: self.outputs.made.into_iter().map(|(name, made)| (name, made.output)).collect(),
@@ -171,6 +173,7 @@ fn draft<'a>(
         code: Vec::new(),
         code_tree: None,
         toolchain: BTreeMap::new(),
+        loads: None,
         environment: None,
     };
     seeds_named(cx, axes, &draft);

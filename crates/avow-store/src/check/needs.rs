@@ -44,6 +44,12 @@ impl Needs<'_> {
         if let Some(code) = action.as_ref().and_then(|action| action.code) {
             self.artifact(Artifact::Tree(code), "the code", &who)?;
         }
+        if let Some(loads) = action.as_ref().and_then(|action| action.loads) {
+            self.blob(loads, "the list of what its programs loaded", &who);
+        }
+        if let Some(environment) = attempt.environment {
+            self.blob(environment, "the record of its environment", &who);
+        }
         // An output of which only the digest is kept promises no bytes; without the action, whose loss is told,
         // nobody can say which those are.
         let promised = |name: &str| {

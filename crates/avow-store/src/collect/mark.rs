@@ -63,8 +63,8 @@ impl<'a> Marks<'a> {
         if let Some(code) = action.code {
             self.artifact(Artifact::Tree(code));
         }
-        if let Some(lock) = action.environment {
-            self.blob(lock);
+        for record in [action.environment, action.loads].into_iter().flatten() {
+            self.blob(record);
         }
         action.inputs.into_values().for_each(|artifact| self.artifact(artifact));
     }
@@ -72,6 +72,9 @@ impl<'a> Marks<'a> {
     /// An attempt: its action, its outputs, what it printed.
     pub(super) fn attempt(&mut self, attempt: &Attempt) {
         self.action(attempt.action);
+        if let Some(environment) = attempt.environment {
+            self.blob(environment);
+        }
         for artifact in owned(attempt) {
             self.artifact(artifact);
         }
@@ -100,6 +103,9 @@ impl<'a> Marks<'a> {
             }
             if let Some(environment) = stage.environment {
                 self.blob(environment.lock);
+            }
+            if let Some(loads) = stage.loads {
+                self.blob(loads);
             }
             for input in stage.inputs.into_values() {
                 match input.from {
