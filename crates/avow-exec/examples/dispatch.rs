@@ -96,6 +96,7 @@ async fn main() -> Result<(), Failure> {
         code: None,
         environment: None,
         toolchain: BTreeMap::new(),
+        loads: None,
         outputs: BTreeMap::new(),
         hardware: None,
         repetition: None,
