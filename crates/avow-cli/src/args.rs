@@ -44,6 +44,8 @@ pub enum Command {
     Status(Status),
     /// Print what a stage wrote to its standard output and error.
     Log(Log),
+    /// Ask a run to stop, and wait until it has.
+    Cancel(Cancel),
     /// Say why a stage ran, was reused or waits.
     Explain(Explain),
     /// Print the measurements.
@@ -150,6 +152,12 @@ pub struct Run {
     /// Show what would run and stop.
     #[arg(short = 'n', long)]
     pub dry_run: bool,
+    /// Go on in the background, also when the terminal is closed.
+    #[arg(long, conflicts_with = "dry_run")]
+    pub detach: bool,
+    /// Where a run in the background writes; given by the one that started it.
+    #[arg(long, hide = true, value_name = "PATH", conflicts_with = "detach")]
+    pub detached: Option<String>,
     /// How stages are confined; by default as `avow.toml` says, else the best that this machine gives.
     #[arg(long, value_name = "LEVEL", value_parser = clap::builder::PossibleValuesParser::new(
         ["none", "declared", "deny", "observe"]).try_map(|word| word.parse::<avow_exec::Confinement>()))]
@@ -214,11 +222,27 @@ pub struct Status {
     pub json: bool,
 }
 
+/// `avow cancel`
+#[derive(Debug, Args)]
+pub struct Cancel {
+    /// The run; where only one lives in this project, it need not be named.
+    pub run: Option<String>,
+    /// Do not let its stages end themselves.
+    #[arg(long)]
+    pub kill: bool,
+    /// Print as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `avow log`
 #[derive(Debug, Args)]
 pub struct Log {
     /// A stage or member, e.g. `train` or `train[seed=3]`.
     pub member: String,
+    /// Show what it prints now as it prints it, and end with it.
+    #[arg(short, long, conflicts_with = "json")]
+    pub follow: bool,
     /// The spec.
     #[arg(long)]
     pub spec: Option<PathBuf>,

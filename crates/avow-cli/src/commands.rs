@@ -1,8 +1,11 @@
 //! One file a verb.
 
+pub mod cancel;
 pub mod check;
+pub mod detach;
 pub mod doctor;
 pub mod explain;
+pub mod follow;
 pub mod get;
 pub mod init;
 pub mod lineage;

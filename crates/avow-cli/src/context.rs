@@ -8,7 +8,8 @@ use std::sync::Arc;
 use avow_audit::Source;
 use avow_audit::integrity::RunJournal;
 use avow_exec::identity::Identities;
-use avow_model::digest::{BlobDigest, TreeDigest};
+use avow_model::digest::{BlobDigest, RegistrationDigest, TreeDigest};
+use avow_model::journal::{Damage, Event};
 use avow_model::ledger::Ledger;
 use avow_model::loads::Loads;
 use avow_model::plan::{Plan, Terms};
@@ -317,13 +318,28 @@ impl Reading {
         Ok(others)
     }
 
-    /// All journals, whole, as far as they can be read: for those who audit them.
+    /// All journals, whole, as far as they can be read: for those who audit them. What other runs do meanwhile must
+    /// not look like damage: a line that is being written is not torn, and a run that began after the ledger was
+    /// read is left out, since the ledger cannot have what it cites.
     pub fn journals(&self) -> Result<Vec<RunJournal>, Failure> {
         let mut journals = Vec::new();
         for file in journal::journals(&self.project).map_err(failure::store)? {
-            let journal = file.read().map_err(failure::store)?;
+            let mut journal = file.read().map_err(failure::store)?;
+            if matches!(journal.damage, Some(Damage::Torn { .. }))
+                && file.is_live().map_err(failure::store)?
+            {
+                journal.damage = None;
+            }
             journals.push(RunJournal { run: file.run, journal });
         }
+        let ledger = LedgerFile::of(&self.project, &self.experiment).and_then(|file| file.read());
+        let ledger = ledger.map_err(failure::store)?;
+        let newer =
+            |head: &RegistrationDigest| self.ledger.entry(*head).is_none() && ledger.entry(*head).is_some();
+        journals.retain(|run| match run.journal.lines.first().map(|line| &line.event) {
+            Some(Event::Opened(opened)) => !opened.ledger_heads.iter().any(newer),
+            _ => true,
+        });
         Ok(journals)
     }
 

@@ -83,6 +83,7 @@ fn dispatch(command: &Command, verbose: u8, output: &Output) -> Result<Exit, Fai
         Command::Run(args) => commands::run::run(args, verbose, output),
         Command::Worker(args) => commands::worker::worker(args, output),
         Command::Status(args) => commands::status::status(args, output),
+        Command::Cancel(args) => commands::cancel::cancel(args, output),
         Command::Log(args) => commands::log::log(args, output),
         Command::Explain(args) => commands::explain::explain(args, output),
         Command::Table(args) => commands::table::table(args, output),

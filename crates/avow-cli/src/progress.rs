@@ -25,6 +25,7 @@ pub struct Progress {
     bar: Option<ProgressBar>,
     stages: BTreeMap<String, Timing>,
     running: BTreeSet<String>,
+    awaited: BTreeSet<String>,
     slots: u32,
     tally: Tally,
     told: Instant,
@@ -63,6 +64,7 @@ impl Progress {
             bar,
             stages: terms.iter().map(timing).collect(),
             running: BTreeSet::new(),
+            awaited: BTreeSet::new(),
             slots: slots.max(1),
             tally: Tally::default(),
             told: Instant::now(),
@@ -80,6 +82,12 @@ impl Progress {
             Notice::Reused { members } => members.iter().for_each(|member| self.done(member, None)),
             Notice::Started { member, .. } => {
                 self.running.insert(member);
+            }
+            Notice::Waiting { member, run } => {
+                // One line a run: what it makes may be many things one after another.
+                if self.awaited.insert(run.clone()) {
+                    self.line(&format!("{member} waits for run {run}, which makes exactly the same"));
+                }
             }
             Notice::Finished { member, attempt, again } => self.finished(&member, &attempt, again),
             Notice::Decided(decision) => self.line(&search::step(&decision)),

@@ -6,7 +6,7 @@ use avow_audit::{AuditError, Source, search};
 use avow_engine::{Followed, Judge, ledger_of};
 use avow_model::plan::Plan;
 use avow_model::search::{Decision, Search, State, Step, Void, searches};
-use avow_store::{FileBlobs, Project, SledIndex};
+use avow_store::{FileBlobs, Project, SharedIndex};
 
 use crate::context::Reading;
 use crate::failure;
@@ -34,7 +34,7 @@ pub struct Auditor {
     /// Its blobs.
     pub blobs: Arc<FileBlobs>,
     /// Its index.
-    pub index: Arc<SledIndex>,
+    pub index: Arc<SharedIndex>,
 }
 
 impl Judge for Auditor {

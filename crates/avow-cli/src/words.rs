@@ -142,6 +142,14 @@ pub fn mending(said: &str) -> &'static str {
     }
 }
 
+/// What a member waits for that another run makes.
+pub fn awaited(wait: &avow_store::presence::Wait) -> String {
+    match &wait.run {
+        Some(run) => format!("waits for run {run}, which makes exactly the same"),
+        None => "waits for another run, which makes exactly the same".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

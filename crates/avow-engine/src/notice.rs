@@ -29,6 +29,13 @@ pub enum Notice {
         /// When.
         at: Timestamp,
     },
+    /// A member waits, because another run executes its action.
+    Waiting {
+        /// Its label.
+        member: String,
+        /// The other run.
+        run: String,
+    },
     /// A member's attempt ended.
     Finished {
         /// Its label.

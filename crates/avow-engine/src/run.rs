@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use avow_exec::{Cancel, ExecError, Execution, Executor, Level, Watch};
 use avow_model::action::{Action, ENCODING};
@@ -14,7 +15,7 @@ use avow_model::plan::{Plan, Reuse, Terms};
 use avow_model::search::searches;
 use avow_planner::{Command, Event, Found, Planner, Settings};
 use avow_store::journal::{journals, latest};
-use avow_store::{Alias, Aliases, BlobStore, JournalWriter, LedgerFile, Observed, Recorded};
+use avow_store::{Alias, Aliases, BlobStore, JournalWriter, LedgerFile, Observed, Presence, Recorded};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -24,6 +25,7 @@ use crate::error::EngineError;
 use crate::judge::{Judge, Phases};
 use crate::lookup::Lookup;
 use crate::notice::{Notice, Report};
+use crate::others::{Others, Turn};
 use crate::recover::learn;
 use crate::register::{self, Registration, current_registration, ledger_of};
 use crate::session::Session;
@@ -46,6 +48,8 @@ pub struct Options {
     pub here: String,
     /// What is present here for each stage: the digest of a stored `Present` record.
     pub environments: BTreeMap<String, BlobDigest>,
+    /// Where this program's own words go, from the project, if not to a terminal.
+    pub output: Option<String>,
 }
 
 /// Carries a plan out. Everything that happens is journalled before it is believed; `notify` hears about it.
@@ -113,6 +117,7 @@ struct Engine<'s, E> {
     phases: Phases<'s>,
     notify: &'s mut (dyn FnMut(Notice) + Send),
     journal: JournalWriter,
+    others: Others,
     ledger_file: LedgerFile,
     registration: Option<Registration>,
     heads: Vec<RegistrationDigest>,
@@ -154,12 +159,11 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         // Runs are told apart by when they began, also where the clock was set back meanwhile.
         let began = now().max(latest(&session.project)?.unwrap_or_default());
         let unfinished = unfinished(session, &plan)?;
-        let run = run_name(began)?;
         session.blobs.put(&plan.to_bytes())?;
         session.blobs.sync()?;
         let opened = Opened {
             version: 1,
-            run: run.clone(),
+            run: String::new(),
             nonce: random_hex(32)?,
             experiment: plan.experiment.clone(),
             plan: digest,
@@ -170,7 +174,9 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             spec: options.spec.clone(),
             tool: options.tool.clone(),
         };
-        let journal = JournalWriter::create(&session.project, began, opened)?;
+        let journal = create_journal(session, began, opened)?;
+        let run = journal.run().to_owned();
+        let others = Others::new(session, presence(&run, &plan, &options))?;
         notify(Notice::Opened { run: run.clone(), members: planner.members_by_stage() });
         Ok(Engine {
             session,
@@ -182,6 +188,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             phases,
             notify,
             journal,
+            others,
             ledger_file,
             registration,
             heads: ledger.heads(),
@@ -236,6 +243,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         let commands = if stopping { self.stop() } else { self.planner.owed() };
         self.dispatch(commands)?;
         while !(self.planner.is_done() && self.tasks.is_empty()) {
+            let pause = self.others.pause();
             let commands = tokio::select! {
                 biased;
                 _ = self.cancel.cancelled(), if !stopping => {
@@ -247,6 +255,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
                     Vec::new()
                 }
                 Some(joined) = self.tasks.join_next() => self.settle(joined)?,
+                () = nap(pause), if pause.is_some() => self.freed()?,
             };
             self.dispatch(commands)?;
         }
@@ -281,7 +290,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
                             let outputs = BTreeMap::new();
                             next.extend(self.planner.handle(Event::Finished { member, outcome, outputs }));
                         }
-                        None => self.start(member, *action, digest, number)?,
+                        None => next.extend(self.start(member, *action, digest, number)?),
                     },
                 }
             }
@@ -371,7 +380,14 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         action: Action,
         digest: ActionDigest,
         number: u32,
-    ) -> Result<(), EngineError> {
+    ) -> Result<Vec<Command>, EngineError> {
+        if !self.is_ours(member, &action, digest)? {
+            let label = expand::label(&self.plan, member);
+            if let Some(run) = self.others.tell_wait(member, &label)? {
+                (self.notify)(Notice::Waiting { member: label, run });
+            }
+            return Ok(self.planner.handle(Event::Elsewhere { member }));
+        }
         self.announce()?;
         let id = attempt_id()?;
         let label = expand::label(&self.plan, member);
@@ -388,7 +404,32 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             let execution = executor.run(&id, &action, &terms, watch).await;
             Finished { member, id, digest, number, terms, execution }
         });
-        Ok(())
+        Ok(Vec::new())
+    }
+
+    /// Whether this run may execute an action now: no other run does, and none has since it was looked up. What
+    /// another has made meanwhile is found as soon as the member looks again.
+    fn is_ours(
+        &mut self,
+        member: Member,
+        action: &Action,
+        digest: ActionDigest,
+    ) -> Result<bool, EngineError> {
+        match self.others.turn(self.session, member, digest)? {
+            Turn::Ours => return Ok(true),
+            Turn::Theirs => return Ok(false),
+            Turn::Look => {}
+        }
+        if matches!(self.look(member, action, digest, &[])?, Found::Miss(_)) {
+            return Ok(true);
+        }
+        self.others.give_up(member, digest)?;
+        Ok(false)
+    }
+
+    fn freed(&mut self) -> Result<Vec<Command>, EngineError> {
+        let freed = self.others.freed()?;
+        Ok(freed.into_iter().flat_map(|member| self.planner.handle(Event::Free { member })).collect())
     }
 
     fn watch(&self, id: &AttemptId) -> Watch {
@@ -429,6 +470,9 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         self.journal.sync()?;
         let recorded = records.iter().map(|(_, recorded)| recorded);
         learn(&self.session.project, &self.session.index, recorded, &self.journal)?;
+        for (_, recorded) in &records {
+            self.others.release(recorded.attempt.action)?;
+        }
         self.note_head()?;
         Ok(records.into_iter().flat_map(|(member, recorded)| self.tell(member, recorded)).collect())
     }
@@ -538,6 +582,40 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
     }
 }
 
+/// What a run says about itself to others.
+fn presence(run: &str, plan: &Plan, options: &Options) -> Presence {
+    let pid = std::process::id();
+    Presence {
+        run: run.to_owned(),
+        experiment: plan.experiment.clone(),
+        spec: options.spec.clone(),
+        pid,
+        start_ticks: avow_exec::process_start(pid).unwrap_or_default(),
+        output: options.output.clone(),
+        waits: Vec::new(),
+    }
+}
+
+/// Only polled where there is a pause, because then there is a timer to ask.
+async fn nap(pause: Option<Duration>) {
+    tokio::time::sleep(pause.unwrap_or_default()).await;
+}
+
+/// The journal of a run whose name nobody else has: two may begin within the same second.
+fn create_journal(
+    session: &Session,
+    began: Timestamp,
+    mut opened: Opened,
+) -> Result<JournalWriter, EngineError> {
+    loop {
+        opened.run = run_name(began)?;
+        match JournalWriter::create(&session.project, began, opened.clone()) {
+            Err(error) if error.io_kind() == Some(std::io::ErrorKind::AlreadyExists) => {}
+            created => return Ok(created?),
+        }
+    }
+}
+
 fn joined(result: Result<Finished, tokio::task::JoinError>) -> Result<Finished, EngineError> {
     result.map_err(|error| EngineError::Panic(error.to_string()))
 }
@@ -559,10 +637,12 @@ fn unfinished(session: &Session, plan: &Plan) -> Result<Vec<String>, EngineError
     runs.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
     let mut names = Vec::new();
     for (_, file) in runs {
-        if matches!(file.closing()?, Some(Closing::Complete | Closing::Partial)) {
-            break;
+        match file.closing()? {
+            Some(Closing::Complete | Closing::Partial) => break,
+            // One that lives goes on by itself.
+            None if file.is_live()? => {}
+            _ => names.push(file.run),
         }
-        names.push(file.run);
     }
     Ok(names)
 }

@@ -2,32 +2,36 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use avow_exec::ExecError;
 use avow_store::index::{self, Opening};
-use avow_store::{FileBlobs, Project, RunLock, SledIndex};
+use avow_store::{FileBlobs, Project, RunLock, SharedIndex, SledIndex};
 
 use crate::error::EngineError;
-use crate::recover::{self, Recovered};
+use crate::recover::{self, Census, Recovered};
 
-/// The right to run in a project, with its store opened and its past in order.
+/// How long a session looks for whoever has the index before it says that it waits.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// A place among the runs of a project, with its store opened and its past in order.
 pub struct Session {
     /// The project.
     pub project: Project,
     /// Its blobs.
     pub blobs: Arc<FileBlobs>,
-    /// Its index.
-    pub index: Arc<SledIndex>,
+    /// Its index, which all sessions share.
+    pub index: Arc<SharedIndex>,
     /// What opening the index took.
     pub opening: Opening,
     /// Runs that had died and were put in order.
     pub recovered: Vec<Recovered>,
-    pub(crate) lock: RunLock,
+    /// The runs there were when it was opened.
+    pub(crate) census: Census,
 }
 
 impl Session {
-    /// Waits for the run lock and opens the store. `waiting` hears the process id of whoever holds the lock,
-    /// and may break off.
+    /// Opens the store, beside other runs. Where a command needs to be alone in the store, `waiting` hears its
+    /// process id and may break off.
     ///
     /// The index is opened before runs that had died are put in order: it notices a journal that became shorter
     /// than what it has indexed, and recovery makes journals longer.
@@ -38,36 +42,34 @@ impl Session {
     /// of attempts cannot be read. A damaged index or journal is none: the one is built anew, the other left.
     pub fn open(
         project: Project,
-        waiting: impl FnMut(Option<u32>) -> ControlFlow<()>,
+        mut waiting: impl FnMut(Option<u32>) -> ControlFlow<()>,
     ) -> Result<Session, EngineError> {
         project.create()?;
-        let lock = RunLock::acquire(&project, waiting)?;
+        let lock = RunLock::share(&project, &mut waiting)?;
         project.clear_temporary(&lock)?;
-        let (index, opening) = index::open_index(&project, &lock)?;
-        let recovered = recover::recover(&project, &lock, &index)?;
-        // Nobody writes into them any more: what a dead run left alive has just been ended.
-        let work = project.work();
-        let checkpoints = project.checkpoints();
-        avow_exec::rescue_checkpoints(&checkpoints, &work)
-            .map_err(|source| ExecError::Work { path: checkpoints, source })?;
-        avow_exec::clear_leftovers(&work).map_err(|source| ExecError::Work { path: work, source })?;
+        let quiet = Instant::now() + QUIET;
+        let index = SharedIndex::open(&project, lock, || {
+            if Instant::now() < quiet { ControlFlow::Continue(()) } else { waiting(None) }
+        })?;
+        let (recovered, census) = recover::recover(&project, &index)?;
+        recover::clear_folders(&project)?;
+        let opening = index.opening();
         let index = Arc::new(index);
         let blobs = Arc::new(FileBlobs::new(project.clone(), index.clone()));
-        Ok(Session { project, blobs, index, opening, recovered, lock })
+        Ok(Session { project, blobs, index, opening, recovered, census })
     }
+}
 
-    /// Throws the index away and builds it from the journals.
-    ///
-    /// # Errors
-    /// [`EngineError::Store`] where the index or a journal cannot be read or written, also where somebody still
-    /// holds the old index or blobs of this session.
-    pub fn rebuild_index(self) -> Result<Session, EngineError> {
-        let Session { project, blobs, index, lock, recovered, .. } = self;
-        // sled holds its own lock on the folder until the last handle on the database is dropped.
-        drop((blobs, index));
-        let index = Arc::new(index::rebuild(&project, &lock)?);
-        let blobs = Arc::new(FileBlobs::new(project.clone(), index.clone()));
-        let opening = Opening::Rebuilt { reason: "it was asked for".to_owned() };
-        Ok(Session { project, blobs, index, opening, recovered, lock })
-    }
+/// Waits until nobody else is in the project, throws its index away and builds it from the journals. `waiting`
+/// as in [`Session::open`].
+///
+/// # Errors
+/// [`EngineError::Lock`] where the waiter broke off, [`EngineError::Store`] where the index or a journal cannot be
+/// read or written.
+pub fn rebuild_index(
+    project: &Project,
+    waiting: impl FnMut(Option<u32>) -> ControlFlow<()>,
+) -> Result<SledIndex, EngineError> {
+    let lock = RunLock::acquire(project, waiting)?;
+    Ok(index::rebuild(project, &lock)?)
 }

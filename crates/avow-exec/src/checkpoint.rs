@@ -3,7 +3,7 @@
 //! What an attempt that did not succeed leaves in its checkpoint folder is kept under the action's digest, in
 //! the state in which the program left it, and moved into the working folder of the next attempt. Moving is one
 //! `rename`, so there is never a copy that is half made. A note beside the folder says which attempts worked on
-//! it; it is written before the folder moves, so that [`rescue_checkpoints`] finds what an attempt whose runner
+//! it; it is written before the folder moves, so that [`rescue_checkpoint`] finds what an attempt whose runner
 //! was killed left in its working folder. After a success nothing is kept.
 
 use std::fs;
@@ -139,10 +139,8 @@ pub fn waiting_checkpoint(
     there.then(|| Note::read(&kept).map(|note| (kept, note.attempts))).transpose()
 }
 
-/// Takes back the checkpoints that lie in the working folders of attempts whose runner died; how many.
-///
-/// Only for the holder of the project's lock, after [`crate::end_survivors`] and before
-/// [`crate::clear_leftovers`].
+/// Takes back every checkpoint that lies in the working folder of an attempt whose runner died; how many. For
+/// whoever is alone: another's attempt at work would lose its checkpoint.
 ///
 /// # Errors
 /// Where the folder of checkpoints cannot be read; a single one that resists is logged and lost.
@@ -154,27 +152,45 @@ pub fn rescue_checkpoints(checkpoints: &Path, work: &Path) -> io::Result<usize> 
     let mut rescued = 0;
     for entry in entries {
         let kept = entry?.path();
-        match rescue(&kept, work) {
-            Ok(true) => rescued += 1,
-            Ok(false) => {}
+        let last = |note: Note| note.attempts.into_iter().next_back();
+        let result = Note::read(&kept).map(last).and_then(|last| match last {
+            Some(attempt) => rescue(&kept, work, &attempt),
+            None => Ok(false),
+        });
+        match result {
+            Ok(took) => rescued += usize::from(took),
             Err(error) => tracing::warn!(folder = %kept.display(), %error, "a checkpoint is lost"),
         }
     }
     Ok(rescued)
 }
 
-fn rescue(kept: &Path, work: &Path) -> io::Result<bool> {
+/// Takes back the checkpoint that lies in the working folder of an attempt whose runner died; whether there was
+/// one.
+///
+/// To be called after [`crate::end_survivors`], and while nobody can start another attempt at the action.
+///
+/// # Errors
+/// Where the note cannot be read or the folder cannot be moved; then it stays where it is.
+pub fn rescue_checkpoint(
+    checkpoints: &Path,
+    work: &Path,
+    action: ActionDigest,
+    attempt: &AttemptId,
+) -> io::Result<bool> {
+    rescue(&checkpoints.join(action.to_string()), work, attempt)
+}
+
+fn rescue(kept: &Path, work: &Path, attempt: &AttemptId) -> io::Result<bool> {
     let note = Note::read(kept)?;
     let folder = kept.join(FOLDER);
-    if fs::symlink_metadata(&folder).is_ok() {
+    if note.attempts.last() != Some(attempt) || fs::symlink_metadata(&folder).is_ok() {
         return Ok(false);
     }
-    if let Some(last) = note.attempts.last() {
-        let place = crate::folder::run_folder(&work.join(&last.0)).join(&note.place);
-        if holds_something(&place) {
-            rename(&place, &folder)?;
-            return Ok(true);
-        }
+    let place = crate::folder::run_folder(&work.join(&attempt.0)).join(&note.place);
+    if holds_something(&place) {
+        rename(&place, &folder)?;
+        return Ok(true);
     }
     crate::folder::remove(kept)?;
     Ok(false)
@@ -237,14 +253,19 @@ mod tests {
         assert!(place.give("b").before.is_empty());
     }
 
+    fn taken_back(place: &Place, attempt: &str) -> bool {
+        rescue_checkpoint(&place.kept(), &place.work(), place.action, &id(attempt)).unwrap()
+    }
+
     #[test]
     fn what_a_killed_runner_left_in_a_working_folder_is_taken_back() {
         let place = Place::new();
         let checkpoint = place.give("a");
         fs::write(checkpoint.inside().join("half"), "1").unwrap();
         drop(checkpoint);
-        assert_eq!(rescue_checkpoints(&place.kept(), &place.work()).unwrap(), 1);
-        assert_eq!(rescue_checkpoints(&place.kept(), &place.work()).unwrap(), 0, "it is there already");
+        assert!(!taken_back(&place, "another"), "it is not that attempt's");
+        assert!(taken_back(&place, "a"));
+        assert!(!taken_back(&place, "a"), "it is there already");
         let again = place.give("b");
         assert_eq!(again.before, [id("a")]);
         assert_eq!(fs::read(again.inside().join("half")).unwrap(), b"1");
@@ -258,7 +279,7 @@ mod tests {
         first.keep().unwrap();
         let kept = place.kept().join(place.action.to_string());
         Note { place: "deep/ckpt".to_owned(), attempts: vec![id("a"), id("b")] }.write(&kept).unwrap();
-        assert_eq!(rescue_checkpoints(&place.kept(), &place.work()).unwrap(), 0);
+        assert!(!taken_back(&place, "b"));
         assert_eq!(place.give("c").before, [id("a"), id("b")]);
     }
 }

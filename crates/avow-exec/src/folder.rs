@@ -34,7 +34,7 @@ const TEMPORARY: &str = "tmp";
 const LOGS: [&str; 2] = ["stdout", "stderr"];
 
 /// Standard output and standard error of an attempt while it runs, below the folder of attempts.
-pub(crate) fn logs(work: &Path, attempt: &AttemptId) -> [PathBuf; 2] {
+pub fn logs(work: &Path, attempt: &AttemptId) -> [PathBuf; 2] {
     LOGS.map(|name| work.join(&attempt.0).join(name))
 }
 
@@ -266,33 +266,43 @@ fn unlock(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes what earlier runs left in the folder of attempts, except what was kept on request; how many.
-///
-/// Only for the holder of the project's lock, after [`crate::end_survivors`] and before the first attempt.
+/// The attempts that have a folder in the folder of attempts, without those that were kept on request.
 ///
 /// # Errors
-/// Where the folder of attempts cannot be read; a single folder that resists is logged and left.
-pub fn clear_leftovers(work: &Path) -> io::Result<usize> {
+/// Where the folder of attempts cannot be read.
+pub fn attempt_folders(work: &Path) -> io::Result<Vec<AttemptId>> {
     let entries = match fs::read_dir(work) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other?,
     };
-    let mut removed = 0;
+    let mut attempts = Vec::new();
     for entry in entries {
         let entry = entry?;
-        let attempt = entry
-            .file_name()
-            .to_str()
-            .is_some_and(|name| name.len() == 32 && name.bytes().all(|b| b.is_ascii_hexdigit()));
-        if !attempt || !entry.file_type()?.is_dir() {
-            continue;
-        }
-        match remove(&entry.path()) {
-            Ok(()) => removed += 1,
-            Err(error) => tracing::warn!(folder = %entry.path().display(), %error, "a leftover stays behind"),
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        let attempt = name.len() == 32 && name.bytes().all(|b| b.is_ascii_hexdigit());
+        if attempt && entry.file_type()?.is_dir() {
+            attempts.push(AttemptId(name.to_owned()));
         }
     }
-    Ok(removed)
+    Ok(attempts)
+}
+
+/// Removes the folders of these attempts, whose runs are dead; how many. One that resists is logged and left.
+///
+/// To be called after [`crate::end_survivors`], so that nobody writes into them any more.
+pub fn clear_leftovers(work: &Path, attempts: impl IntoIterator<Item = AttemptId>) -> usize {
+    let mut removed = 0;
+    for attempt in attempts {
+        let folder = work.join(&attempt.0);
+        match remove(&folder) {
+            Ok(()) => removed += 1,
+            // Another run clears as well.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => tracing::warn!(folder = %folder.display(), %error, "a leftover stays behind"),
+        }
+    }
+    removed
 }
 
 #[cfg(test)]
@@ -306,10 +316,13 @@ mod tests {
         for name in [attempt, &format!("{KEPT}{attempt}"), "other"] {
             fs::create_dir_all(work.path().join(name).join("run/deep")).unwrap();
         }
-        assert_eq!(clear_leftovers(work.path()).unwrap(), 1);
+        let found = attempt_folders(work.path()).unwrap();
+        assert_eq!(found, [id(attempt)]);
+        assert_eq!(clear_leftovers(work.path(), found), 1);
+        assert_eq!(clear_leftovers(work.path(), [id(attempt)]), 0, "somebody else was faster");
         assert!(!work.path().join(attempt).exists());
         assert!(work.path().join("other").exists() && work.path().join(format!("{KEPT}{attempt}")).exists());
-        assert_eq!(clear_leftovers(&work.path().join("none")).unwrap(), 0);
+        assert_eq!(attempt_folders(&work.path().join("none")).unwrap(), []);
     }
 
     #[test]

@@ -45,6 +45,12 @@ fn parse_stat(bytes: &[u8]) -> Option<Stat> {
     })
 }
 
+/// When a process started, in clock ticks since boot: with its id, this names it for good. `None` where there is no
+/// such process.
+pub fn process_start(pid: u32) -> Option<u64> {
+    stat(i32::try_from(pid).ok()?).map(|stat| stat.start)
+}
+
 /// The children that the kernel lists under one thread; `None` where it keeps no such list.
 pub(crate) fn children_of_thread(pid: i32, thread: i32) -> Option<Vec<i32>> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")).ok()?;

@@ -81,6 +81,16 @@ pub enum Event {
         /// What it wrote.
         outputs: BTreeMap<String, Artifact>,
     },
+    /// Instead of an end: another run executes the action of [`Command::Run`] now.
+    Elsewhere {
+        /// The member.
+        member: Member,
+    },
+    /// That run is done with it, or is gone: the member can be looked at again.
+    Free {
+        /// The member.
+        member: Member,
+    },
     /// Start nothing more; what runs may end.
     Stop,
 }
@@ -102,10 +112,11 @@ pub enum Found {
 #[derive(Clone, Debug)]
 enum State {
     Waiting { producers: u32 },
-    Looking { bound: Box<(Action, ActionDigest)> },
+    Looking { bound: Box<(Action, ActionDigest)>, tries: Tries },
     SameAction { other: Member, bound: Box<(Action, ActionDigest)> },
     Queued { bound: Box<(Action, ActionDigest)>, miss: Miss, tries: Tries },
     Running { bound: Box<(Action, ActionDigest)>, miss: Miss, tries: Tries },
+    Elsewhere { bound: Box<(Action, ActionDigest)>, tries: Tries },
     Reused { attempt: AttemptDigest, outputs: BTreeMap<String, Artifact> },
     Succeeded { miss: Miss, outputs: BTreeMap<String, Artifact> },
     Ended { miss: Miss, outcome: Outcome },
@@ -235,6 +246,8 @@ impl Planner {
         match event {
             Event::Looked { member, found } => self.looked(member, found, &mut out),
             Event::Finished { member, outcome, outputs } => self.finished(member, outcome, outputs, &mut out),
+            Event::Elsewhere { member } => self.elsewhere(member),
+            Event::Free { member } => self.free(member, &mut out),
             Event::Stop => self.stopping = true,
         }
         self.fill_slots(&mut out);
@@ -250,7 +263,8 @@ impl Planner {
             Ok(bound) => {
                 let digest = bound.action.digest();
                 let action = Box::new(bound.action);
-                let state = State::Looking { bound: Box::new(((*action).clone(), digest)) };
+                let bound_to = Box::new(((*action).clone(), digest));
+                let state = State::Looking { bound: bound_to, tries: Tries::default() };
                 self.states.insert(member, state);
                 self.looking += 1;
                 out.push(Command::Look { member, action, digest, blobs: bound.blobs });
@@ -274,8 +288,8 @@ impl Planner {
     }
 
     fn looked(&mut self, member: Member, found: Found, out: &mut Vec<Command>) {
-        let Some(State::Looking { bound }) = self.states.get(&member) else { return };
-        let bound = bound.clone();
+        let Some(State::Looking { bound, tries }) = self.states.get(&member) else { return };
+        let (bound, tries) = (bound.clone(), *tries);
         self.looking -= 1;
         match found {
             Found::Hit { attempt, outputs } => {
@@ -283,16 +297,19 @@ impl Planner {
                 self.tally.waiting -= 1;
                 self.tally.reused += 1;
                 self.release_consumers(member, out);
+                if self.in_flight.get(&bound.1) == Some(&member) {
+                    self.release_action(bound.1, out);
+                }
             }
             Found::Miss(miss) => match self.in_flight.get(&bound.1) {
-                Some(other) => {
+                Some(other) if *other != member => {
                     let other = *other;
                     self.followers.entry(bound.1).or_default().push(member);
                     self.states.insert(member, State::SameAction { other, bound });
                 }
-                None => {
+                _ => {
                     self.in_flight.insert(bound.1, member);
-                    self.enqueue(member, bound, miss, Tries::default());
+                    self.enqueue(member, bound, miss, tries);
                 }
             },
         }
@@ -359,7 +376,6 @@ impl Planner {
             self.enqueue(member, bound, miss, tries);
             return;
         }
-        self.in_flight.remove(&bound.1);
         if outcome.succeeded() {
             self.states.insert(member, State::Succeeded { miss, outputs });
             self.tally.succeeded += 1;
@@ -367,11 +383,39 @@ impl Planner {
         } else {
             self.ended(member, miss, outcome);
         }
-        // Members of the same action look again: at a success they find it, at a failure they try themselves.
-        for follower in self.followers.remove(&bound.1).unwrap_or_default() {
+        self.release_action(bound.1, out);
+    }
+
+    /// Members of the same action look again: at a success they find it, at a failure they try themselves.
+    fn release_action(&mut self, action: ActionDigest, out: &mut Vec<Command>) {
+        self.in_flight.remove(&action);
+        for follower in self.followers.remove(&action).unwrap_or_default() {
             self.states.insert(follower, State::Waiting { producers: 0 });
             self.look(follower, out);
         }
+    }
+
+    /// A member whose action another run executes waits without slots.
+    fn elsewhere(&mut self, member: Member) {
+        let Some(State::Running { bound, tries, .. }) = self.states.get(&member) else { return };
+        let state = State::Elsewhere { bound: bound.clone(), tries: *tries };
+        self.states.insert(member, state);
+        self.slots.give_back(self.request(member.stage));
+        self.tally.running -= 1;
+        self.tally.waiting += 1;
+    }
+
+    fn free(&mut self, member: Member, out: &mut Vec<Command>) {
+        let Some(State::Elsewhere { bound, tries }) = self.states.get(&member) else { return };
+        if self.stopping {
+            return;
+        }
+        let (bound, tries) = (bound.clone(), *tries);
+        let (action, digest) = (Box::new(bound.0.clone()), bound.1);
+        self.states.insert(member, State::Looking { bound, tries });
+        self.looking += 1;
+        // The blobs that binding made were stored at the first look.
+        out.push(Command::Look { member, action, digest, blobs: Vec::new() });
     }
 
     /// The count for the next attempt, where there is to be one.
@@ -467,7 +511,8 @@ impl Planner {
     /// The action of a member, once its inputs are known and while it is not done.
     pub fn action(&self, member: Member) -> Option<&Action> {
         match self.states.get(&member)? {
-            State::Looking { bound }
+            State::Looking { bound, .. }
+            | State::Elsewhere { bound, .. }
             | State::SameAction { bound, .. }
             | State::Queued { bound, .. }
             | State::Running { bound, .. } => Some(&bound.0),
@@ -483,6 +528,7 @@ impl Planner {
             State::SameAction { other, .. } => Reason::SameAction { other: *other },
             State::Queued { miss, .. } => Reason::Queued(miss.clone()),
             State::Running { miss, .. } => Reason::Running(miss.clone()),
+            State::Elsewhere { .. } => Reason::Elsewhere,
             State::Reused { attempt, .. } => Reason::Reused { attempt: *attempt },
             State::Succeeded { miss, .. } => Reason::Ran { miss: miss.clone(), outcome: Outcome::Succeeded },
             State::Ended { miss, outcome } => Reason::Ran { miss: miss.clone(), outcome: outcome.clone() },
@@ -501,6 +547,7 @@ impl Planner {
                     State::Waiting { .. }
                         | State::Looking { .. }
                         | State::SameAction { .. }
+                        | State::Elsewhere { .. }
                         | State::Queued { .. }
                 )
             }),
@@ -518,7 +565,9 @@ impl Planner {
         assert_eq!(slots, self.slots, "the slots in use are not those of running members");
         assert_eq!(self.queue.len() as u64, count(|s| matches!(s, State::Queued { .. })), "queue");
         assert_eq!(self.looking, count(|s| matches!(s, State::Looking { .. })), "looks under way");
-        let active = tally.running + self.queue.len() as u64 + count(|s| matches!(s, State::Looking { .. }));
+        let active = tally.running
+            + self.queue.len() as u64
+            + count(|s| matches!(s, State::Looking { .. } | State::Elsewhere { .. }));
         assert!(self.is_done() || active > 0, "unfinished, yet nothing is owed, queued or in flight");
     }
 
@@ -526,6 +575,9 @@ impl Planner {
         match state {
             State::Running { bound, .. } => {
                 assert!(slots.take(self.request(member.stage)), "more runs than the slots allow");
+                assert_eq!(self.in_flight.get(&bound.1), Some(&member), "in flight");
+            }
+            State::Elsewhere { bound, .. } => {
                 assert_eq!(self.in_flight.get(&bound.1), Some(&member), "in flight");
             }
             State::Queued { bound, .. } => {

@@ -24,6 +24,8 @@ pub enum Reason {
     Queued(Miss),
     /// It is running.
     Running(Miss),
+    /// Another run executes its action.
+    Elsewhere,
     /// An earlier attempt stands for it.
     Reused {
         /// That attempt.

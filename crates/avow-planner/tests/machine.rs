@@ -101,6 +101,65 @@ fn start(plan: &Arc<Plan>, settings: Settings) -> (Planner, Vec<(Member, u32)>) 
 const FAILED: Outcome = Outcome::Failed(Failure::Exit(1));
 
 #[test]
+fn a_member_that_another_run_makes_waits_without_a_slot_and_looks_again() {
+    let plan = Arc::new(plan("a[x]\nb < a/x", 2));
+    let (mut planner, runs) = start(&plan, settings(1, false));
+    assert_eq!(labels(&plan, &runs), ["a[x=0]#1"]);
+    let first = runs[0].0;
+    let commands = planner.handle(Event::Elsewhere { member: first });
+    planner.sanity_check();
+    assert_eq!(planner.reason(first), Some(Reason::Elsewhere));
+    let runs = settle(&mut planner, commands, &BTreeSet::new());
+    assert_eq!(labels(&plan, &runs), ["a[x=1]#1"], "the slot is free for another");
+    assert_eq!(finish(&mut planner, runs[0].0, Outcome::Succeeded), []);
+    assert!(!planner.is_done());
+    // Not made after all: it is ours now.
+    let commands = planner.handle(Event::Free { member: first });
+    assert_eq!(planner.handle(Event::Free { member: first }), [], "once is enough");
+    let runs = settle(&mut planner, commands, &BTreeSet::new());
+    assert_eq!(labels(&plan, &runs), ["a[x=0]#1"]);
+    // And taken from us again; this time it is made.
+    assert_eq!(planner.handle(Event::Elsewhere { member: first }), []);
+    let commands = planner.handle(Event::Free { member: first });
+    let runs = settle(&mut planner, commands, &BTreeSet::from([first]));
+    assert_eq!(labels(&plan, &runs), ["b#1"]);
+    assert_eq!((planner.tally().reused, planner.tally().succeeded), (1, 1));
+    assert_eq!(finish(&mut planner, runs[0].0, Outcome::Succeeded), []);
+    assert!(planner.is_done());
+}
+
+#[test]
+fn members_of_one_action_wait_for_the_one_that_waits() {
+    let same = |name: &str| {
+        json!({
+            "name": name, "program": {"shell": "same"}, "scope": [], "inputs": {},
+            "outputs": {"out": {"path": "out"}}, "reuse": "always", "determinism": "bytes",
+        })
+    };
+    let plan: Plan =
+        serde_json::from_value(json!({"experiment": "t", "axes": [], "stages": [same("a"), same("b")]}))
+            .unwrap();
+    let plan = Arc::new(plan);
+    for stop in [false, true] {
+        let (mut planner, runs) = start(&plan, settings(2, false));
+        let first = runs[0].0;
+        assert_eq!(runs.len(), 1);
+        assert_eq!(planner.handle(Event::Elsewhere { member: first }), []);
+        if stop {
+            assert_eq!(planner.handle(Event::Stop), []);
+            assert_eq!(planner.handle(Event::Free { member: first }), []);
+            planner.sanity_check();
+            assert!(planner.is_done());
+            continue;
+        }
+        let commands = planner.handle(Event::Free { member: first });
+        let all = planner.reasons().map(|(member, _)| member).collect();
+        assert_eq!(settle(&mut planner, commands, &all), []);
+        assert!(planner.is_done() && planner.tally().reused == 2, "{:?}", planner.tally());
+    }
+}
+
+#[test]
 fn a_chain_runs_in_order() {
     let plan = Arc::new(plan("a\nb < a\nc < b", 1));
     let (mut planner, mut runs) = start(&plan, settings(2, false));

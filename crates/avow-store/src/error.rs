@@ -81,6 +81,18 @@ pub enum StoreError {
         /// Which kind of value.
         what: &'static str,
     },
+    /// The process that has the index open answered with a failure.
+    #[error("the run that has the index open reports: {reason}")]
+    Owner {
+        /// Its words.
+        reason: String,
+    },
+    /// The process that has the index open does not answer. Such a call is made again, to its successor.
+    #[error("the run that has the index open does not answer")]
+    OwnerGone {
+        /// What the connection said.
+        source: io::Error,
+    },
     /// A journal that is damaged where no crash can have damaged it; nothing may be appended.
     #[error("the journal `{}` is damaged at line {line}: {reason}", path.display())]
     Journal {
@@ -114,7 +126,11 @@ impl StoreError {
     /// Whose fault it is.
     pub fn fault(&self) -> Fault {
         match self {
-            StoreError::Io { .. } | StoreError::Index { .. } | StoreError::Poisoned { .. } => Fault::Machine,
+            StoreError::Io { .. }
+            | StoreError::Index { .. }
+            | StoreError::Owner { .. }
+            | StoreError::OwnerGone { .. }
+            | StoreError::Poisoned { .. } => Fault::Machine,
             StoreError::Missing { .. }
             | StoreError::Corrupt { .. }
             | StoreError::NotAFile { .. }

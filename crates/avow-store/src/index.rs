@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
-use avow_model::journal::{Event, Journal};
+use avow_model::journal::{Damage, Event, Journal};
 
 use crate::collected;
 use crate::disk;
@@ -108,13 +108,29 @@ fn catch_up(index: &SledIndex, journals: &[JournalFile]) -> Result<Vec<String>, 
     let indexed: HashMap<String, u64> = index.indexed()?.into_iter().collect();
     let mut runs = Vec::new();
     for file in journals.iter().filter(|file| indexed.get(&file.run) != Some(&file.length)) {
-        for recorded in attempts(&file.read()?) {
-            index.insert(&recorded)?;
-        }
-        index.caught_up(&file.run, file.length)?;
+        take_in(index, file)?;
         runs.push(file.run.clone());
     }
     Ok(runs)
+}
+
+/// Reads one run's journal where it holds more than the index does.
+pub(crate) fn catch_up_run(project: &Project, index: &SledIndex, run: &str) -> Result<(), StoreError> {
+    let Some(file) = journal::journal(project, run)? else { return Ok(()) };
+    if index.indexed_length(run)? == Some(file.length) { Ok(()) } else { take_in(index, &file) }
+}
+
+/// The journal may belong to a run that writes to it now: what is noted is what was read.
+fn take_in(index: &SledIndex, file: &JournalFile) -> Result<(), StoreError> {
+    let journal = file.read()?;
+    for recorded in attempts(&journal) {
+        index.insert(&recorded)?;
+    }
+    let length = match &journal.damage {
+        Some(Damage::Broken { .. }) => file.length,
+        _ => journal.intact as u64,
+    };
+    index.caught_up(&file.run, length)
 }
 
 /// The index on disk, or why it cannot be used.

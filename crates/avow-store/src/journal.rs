@@ -6,16 +6,18 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use avow_model::attempt::Timestamp;
 use avow_model::digest::LineDigest;
 use avow_model::journal::{self, Closing, Damage, Event, Journal, Line, Opened};
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 
 use crate::disk;
 use crate::error::{Context, StoreError};
 use crate::files;
-use crate::lock::RunLock;
 use crate::meter;
 use crate::project::Project;
 use crate::record::Position;
@@ -44,6 +46,11 @@ impl JournalWriter {
         files::check_name(&opened.run)?;
         let path = project.journal(&opened.run);
         let file = disk::create_new(&path).context("create", &path)?;
+        hold(&file, &path)?;
+        if file.metadata().context("look at", &path)?.nlink() == 0 {
+            // Taken for the empty journal of a dead run before it was held.
+            return JournalWriter::create(project, at, opened);
+        }
         let run = opened.run.clone();
         let mut writer = JournalWriter {
             file,
@@ -63,13 +70,9 @@ impl JournalWriter {
         Ok(writer)
     }
 
-    /// Goes on with a journal whose writer is gone, after cutting a torn tail. A journal that is damaged in any
+    /// Goes on with a journal whose writer is gone ([`JournalFile::is_live`]), after cutting a torn tail. A journal that is damaged in any
     /// other way takes no more lines. Also returns what was read.
-    pub fn open_existing(
-        project: &Project,
-        run: &str,
-        _runner: &RunLock,
-    ) -> Result<(JournalWriter, Journal), StoreError> {
+    pub fn open_existing(project: &Project, run: &str) -> Result<(JournalWriter, Journal), StoreError> {
         files::check_name(run)?;
         let path = project.journal(run);
         let mut file = OpenOptions::new().read(true).write(true).open(&path).context("open", &path)?;
@@ -165,6 +168,17 @@ impl JournalWriter {
     }
 }
 
+/// Says with a lock, for as long as the file is open, that the journal's run lives. Others look with a lock that
+/// they share and give back at once, so the wait is short.
+fn hold(file: &File, path: &Path) -> Result<(), StoreError> {
+    loop {
+        match rustix::fs::flock(file, FlockOperation::LockExclusive) {
+            Err(Errno::INTR) => {}
+            held => return held.context("lock", path),
+        }
+    }
+}
+
 /// A journal that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalFile {
@@ -181,7 +195,17 @@ pub struct JournalFile {
 impl JournalFile {
     /// Removes a journal whose writer died before its first line was whole: nothing was recorded, and no ledger
     /// names it. Any other is left alone. Whether it went.
-    pub fn discard_unbegun(&self, _runner: &RunLock) -> Result<bool, StoreError> {
+    pub fn discard_unbegun(&self) -> Result<bool, StoreError> {
+        let file = match File::open(&self.path) {
+            Err(e) if files::absent(&e) => return Ok(true),
+            other => other.context("open", &self.path)?,
+        };
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            // It has only just begun.
+            Err(Errno::WOULDBLOCK) => return Ok(false),
+            Err(error) => return Err(error).context("lock", &self.path),
+        }
         let journal = self.read()?;
         if !journal.lines.is_empty() || matches!(journal.damage, Some(Damage::Broken { .. })) {
             return Ok(false);
@@ -190,9 +214,30 @@ impl JournalFile {
         Ok(true)
     }
 
-    /// Reads the whole journal and checks its chain.
+    /// Reads the whole journal and checks its chain. One that was discarded since it was found is empty.
     pub fn read(&self) -> Result<Journal, StoreError> {
-        read(&self.path)
+        match fs::read(&self.path) {
+            Err(e) if files::absent(&e) => Ok(journal::read(&[])),
+            other => Ok(journal::read(&other.context("read", &self.path)?)),
+        }
+    }
+
+    /// Whether the process that writes it is alive. One that is gone, and one that never was, is not.
+    pub fn is_live(&self) -> Result<bool, StoreError> {
+        let file = match File::open(&self.path) {
+            Err(error) if files::absent(&error) => return Ok(false),
+            other => other.context("open", &self.path)?,
+        };
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => Ok(false),
+            Err(Errno::WOULDBLOCK) => Ok(true),
+            Err(error) => Err(error).context("lock", &self.path),
+        }
+    }
+
+    /// Its bytes as they are now.
+    pub fn bytes(&self) -> Result<Vec<u8>, StoreError> {
+        fs::read(&self.path).context("read", &self.path)
     }
 
     /// How the run ended, from the last line alone; `None` where it was never closed. The chain is not checked:
@@ -201,7 +246,10 @@ impl JournalFile {
         // A closing line has about 150 bytes.
         meter::journal(1);
         const TAIL: u64 = 512;
-        let mut file = File::open(&self.path).context("open", &self.path)?;
+        let mut file = match File::open(&self.path) {
+            Err(e) if files::absent(&e) => return Ok(None),
+            other => other.context("open", &self.path)?,
+        };
         let length = file.metadata().context("look at", &self.path)?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).context("read", &self.path)?;
         let mut tail = Vec::new();
@@ -218,7 +266,10 @@ impl JournalFile {
     pub fn opening(&self) -> Result<Option<(Timestamp, Opened)>, StoreError> {
         let mut raw = Vec::new();
         meter::journal(1);
-        let file = File::open(&self.path).context("open", &self.path)?;
+        let file = match File::open(&self.path) {
+            Err(e) if files::absent(&e) => return Ok(None),
+            other => other.context("open", &self.path)?,
+        };
         BufReader::new(file).read_until(b'\n', &mut raw).context("read", &self.path)?;
         let first = journal::read(&raw).lines.into_iter().next();
         Ok(first.and_then(|line| match line.event {
@@ -245,6 +296,20 @@ pub fn read(path: &Path) -> Result<Journal, StoreError> {
     Ok(journal)
 }
 
+/// The journal of one run, where there is one.
+pub fn journal(project: &Project, run: &str) -> Result<Option<JournalFile>, StoreError> {
+    files::check_name(run)?;
+    let path = project.journal(run);
+    match fs::metadata(&path) {
+        Err(error) if files::absent(&error) => Ok(None),
+        other => {
+            let metadata = other.context("look at", &path)?;
+            let (length, stamp) = (metadata.len(), FileStamp::of(&metadata));
+            Ok(Some(JournalFile { run: run.to_owned(), path, length, stamp }))
+        }
+    }
+}
+
 /// All journals, by run. None where there is no store.
 pub fn journals(project: &Project) -> Result<Vec<JournalFile>, StoreError> {
     let folder = project.journals();
@@ -264,9 +329,14 @@ pub fn journals(project: &Project) -> Result<Vec<JournalFile>, StoreError> {
             return Err(StoreError::NotAFile { path });
         }
         if let Some(run) = path.file_stem().and_then(|stem| stem.to_str()) {
-            let metadata = fs::metadata(&path).context("look at", &path)?;
-            let (length, stamp) = (metadata.len(), FileStamp::of(&metadata));
-            found.push(JournalFile { run: run.to_owned(), length, stamp, path: path.clone() });
+            match fs::metadata(&path) {
+                Err(e) if files::absent(&e) => {}
+                other => {
+                    let metadata = other.context("look at", &path)?;
+                    let (length, stamp) = (metadata.len(), FileStamp::of(&metadata));
+                    found.push(JournalFile { run: run.to_owned(), length, stamp, path: path.clone() });
+                }
+            }
         }
     }
     found.sort_by(|a, b| a.run.cmp(&b.run));

@@ -14,9 +14,11 @@
 //! Deliberately absent: async, networks, processes, the order in which two effects happen (the engine's), any
 //! judgement of what a number means, any sentence for a person beyond the text of an error.
 
+mod action_lock;
 mod disk;
 mod error;
 mod files;
+mod mount;
 
 pub mod aliases;
 pub mod blob;
@@ -36,13 +38,16 @@ pub mod materialise;
 pub mod meter;
 pub mod observed;
 pub mod pins;
+pub mod presence;
 pub mod probe;
 pub mod project;
 pub mod record;
+pub mod shared_index;
 pub mod space;
 pub mod stamp;
 
 pub use aliases::{Alias, Aliases};
+pub use action_lock::ActionLocks;
 pub use blob::{BlobStore, FileBlobs, Intake, MemoryBlobs};
 pub use cache::FileStamps;
 pub use catalogue::Catalogue;
@@ -53,6 +58,8 @@ pub use journal::JournalWriter;
 pub use ledger::LedgerFile;
 pub use lock::RunLock;
 pub use observed::Observed;
+pub use presence::{Presence, PresenceFile};
 pub use project::Project;
 pub use record::{MemoryIndex, Position, RecordStore, Recorded, SledIndex};
+pub use shared_index::SharedIndex;
 pub use stamp::{FileStamp, MemoryStamps, StampCache};

@@ -12,7 +12,8 @@
 //! .avow/work/                      attempts' folders; work/tmp holds half-written blobs
 //! .avow/log/                       what the program says about itself
 //! .avow/quarantine/                blobs that did not verify
-//! .avow/lock                       held by the process that runs
+//! .avow/live/RUN.json              what a living run says about itself
+//! .avow/*.lock, .avow/lock         files to hold locks on (`lock.rs`); index.sock is the index's owner's
 //! ```
 //!
 //! Discovery only looks; nothing is created before [`Project::create`].
@@ -170,6 +171,11 @@ impl Project {
         self.store().join("quarantine")
     }
 
+    /// The folder of what living runs say about themselves.
+    pub fn live(&self) -> PathBuf {
+        self.store().join("live")
+    }
+
     /// The file whose lock makes a process the runner.
     pub fn lock(&self) -> PathBuf {
         self.store().join("lock")
@@ -203,7 +209,7 @@ impl Project {
     /// Removes what [`files::write_whole`] left under a temporary name when its process died. They are few and
     /// small, but some lie where people look.
     fn clear_halves(&self) -> Result<(), StoreError> {
-        for folder in [self.store(), self.cache(), self.registrations(), self.root.clone()] {
+        for folder in [self.store(), self.live(), self.cache(), self.registrations(), self.root.clone()] {
             let list = match fs::read_dir(&folder) {
                 Err(e) if files::absent(&e) => continue,
                 other => other.context("list", &folder)?,
@@ -212,7 +218,11 @@ impl Project {
                 let entry = entry.context("list", &folder)?;
                 if files::left_behind(&entry.file_name()) {
                     let path = entry.path();
-                    disk::remove_file(&path).context("remove", &path)?;
+                    match disk::remove_file(&path) {
+                        // Another run clears up as well.
+                        Err(e) if !files::absent(&e) => return Err(e).context("remove", &path),
+                        _ => {}
+                    }
                 }
             }
         }

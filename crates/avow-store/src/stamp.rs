@@ -13,13 +13,14 @@
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use avow_model::digest::BlobDigest;
 use serde::{Deserialize, Serialize};
 
-use crate::error::StoreError;
+use crate::error::{Context, StoreError};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -49,6 +50,11 @@ impl FileStamp {
             modified: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
             changed: nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
         }
+    }
+
+    /// The stamp of a folder: it changes when a name in it does.
+    pub fn of_folder(folder: &Path) -> Result<FileStamp, StoreError> {
+        Ok(FileStamp::of(&std::fs::metadata(folder).context("look at", folder)?))
     }
 
     /// Whether every write after `look` (nanoseconds since 1970) must leave another stamp.

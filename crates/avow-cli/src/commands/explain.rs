@@ -1,6 +1,7 @@
 //! `avow explain`: why a member would run or be reused, with the exact difference to the nearest earlier
 //! attempt.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,12 +12,15 @@ use avow_model::attempt::{Attempt, AttemptId};
 use avow_model::canonical::Record;
 use avow_model::digest::{ActionDigest, BlobDigest, TreeDigest};
 use avow_model::expand::{self, Member};
+use avow_model::journal::RunState;
 use avow_model::loads::{Loaded, Loads, load_changes};
 use avow_model::plan::Plan;
 use avow_model::tree::{Entry, Tree};
 use avow_planner::{Planner, Reason, Target};
 use avow_store::blob::read_record;
-use avow_store::{BlobStore, FileBlobs, MemoryStamps, Project, RecordStore, Recorded};
+use avow_store::{
+    BlobStore, FileBlobs, MemoryStamps, Project, RecordStore, Recorded, journal, presence,
+};
 use serde_json::json;
 
 use crate::args;
@@ -71,10 +75,16 @@ pub fn explain(args: &args::Explain, output: &Output) -> Result<Exit, Failure> {
     if members.is_empty() {
         return Err(unknown(plan, &args.member));
     }
+    let made = made_now(&spec.project)?;
     let shown = if args.json { members.len() } else { members.len().min(LISTED) };
     let mut explained = Vec::new();
     for (member, reason) in &members[..shown] {
-        explained.push(one(&spec.project, &planned, &reading, &planner, *member, reason)?);
+        let mut item = one(&spec.project, &planned, &reading, &planner, *member, reason)?;
+        let action = planner.action(*member).map(Record::digest);
+        if let Some(run) = action.and_then(|action| made.get(&action)) {
+            item.reason = format!("waits for run {run}, which executes it now");
+        }
+        explained.push(item);
     }
     for item in &mut explained {
         item.notes = notes(args, &spec, &planned, &reading, item)?;
@@ -96,6 +106,18 @@ pub fn explain(args: &args::Explain, output: &Output) -> Result<Exit, Failure> {
 fn unknown(plan: &Plan, name: &str) -> Failure {
     Failure::new(Exit::Usage, format!("nothing is called `{name}`"))
         .hint(format!("{}; a member looks like `train[seed=3]`", words::stages(plan)))
+}
+
+/// The actions that living runs execute now, with their runs.
+fn made_now(project: &Project) -> Result<BTreeMap<ActionDigest, String>, Failure> {
+    let mut made = BTreeMap::new();
+    for living in presence::living(project).map_err(failure::store)? {
+        if let Some(file) = journal::journal(project, &living.run).map_err(failure::store)? {
+            let state = RunState::of(&file.read().map_err(failure::store)?.lines);
+            made.extend(state.orphans().map(|(_, _, action, ..)| (action, living.run.clone())));
+        }
+    }
+    Ok(made)
 }
 
 fn one(
@@ -199,7 +221,7 @@ fn traced(
     let blobs: Arc<dyn BlobStore> =
         Arc::new(FileBlobs::new(project.clone(), Arc::new(MemoryStamps::default())));
     let executor = LocalExecutor::new(config, blobs).map_err(machine)?;
-    let control = Control::new()?;
+    let control = Control::new(false)?;
     let mut id = avow_store::nonce().map_err(failure::store)?;
     id.truncate(32);
     let watch = Watch::new(control.cancel.clone());

@@ -20,6 +20,11 @@ use crate::words;
 /// Prints the logs of every attempt at the members that the name covers.
 pub fn log(args: &args::Log, output: &Output) -> Result<Exit, Failure> {
     let spec = Spec::open(args.spec.as_deref())?;
+    if args.follow
+        && let Some(exit) = super::follow::follow(args, &spec, output)?
+    {
+        return Ok(exit);
+    }
     let experiment = name_of(&spec)?;
     let reading = Reading::open(&spec.project, &experiment)?;
     let mut found = attempts(&reading, &experiment, &args.member)?;

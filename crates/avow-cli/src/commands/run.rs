@@ -20,7 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args;
 use crate::commands::plan::{forecast, show, targets};
-use crate::commands::verdict;
+use crate::commands::{detach, verdict};
 use crate::context::{Planned, Reading, Spec};
 use crate::diagnostics;
 use crate::exit::Exit;
@@ -49,15 +49,22 @@ pub fn run(args: &args::Run, verbose: u8, output: &Output) -> Result<Exit, Failu
         show(&spec, &planned, &args.only, false, args.json, output)?;
         return Ok(Exit::Done);
     }
+    if args.detached.is_some() {
+        detach::leave_terminal()?;
+    }
     // Problems are found before waiting for anybody, and before anything is stored.
     let looked = spec.problems(output)?;
     if !output.quiet && !looked.diagnostics.is_empty() {
         let rendered = diagnostics::render(&spec.shown, &spec.text, &looked.diagnostics, output.colour);
         output.always(rendered.trim_end());
     }
+    if args.detach {
+        logging::start(verbose, None);
+        return detach::detach(args, &spec, output);
+    }
     let vault = Vault::open(&spec.project, &looked.terms, args.secrets_file.as_deref())?;
     logging::start(verbose, Some(&spec.project));
-    let control = Control::new()?;
+    let control = Control::new(args.detached.is_some())?;
     let session = session(&spec.project, output, Some(&control.cancel))?;
     tell_past(&session, output);
     let planned = {
@@ -92,38 +99,41 @@ pub struct Control {
 }
 
 impl Control {
-    /// Starts the threads and listens to signals.
-    pub fn new() -> Result<Control, Failure> {
+    /// Starts the threads and listens to signals; in the background not to the end of a terminal.
+    pub fn new(detached: bool) -> Result<Control, Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
             .build()
             .map_err(|error| Failure::new(Exit::Machine, "no threads could be started").because(error))?;
-        let cancel = Cancel::new()
-            .map_err(|error| Failure::new(Exit::Machine, "no file descriptor is left").because(error))?;
+        let cancel = Cancel::new().map_err(no_descriptor)?;
         let entered = runtime.enter();
-        listen(&cancel)?;
+        listen(&cancel, detached)?;
         drop(entered);
         Ok(Control { runtime, cancel })
     }
 }
 
-/// Waits for the run lock and opens the store. A token that is raised ends the waiting.
+/// Opens the store beside other runs. A token that is raised ends the waiting for a command that is alone in it.
 pub fn session(project: &Project, output: &Output, cancel: Option<&Cancel>) -> Result<Session, Failure> {
+    Session::open(project.clone(), patience(output, cancel)).map_err(failure::engine)
+}
+
+/// Waits for another command until the token is raised, and says so once.
+pub fn patience(output: &Output, cancel: Option<&Cancel>) -> impl FnMut(Option<u32>) -> ControlFlow<()> {
     let mut told = false;
-    Session::open(project.clone(), |holder| {
+    move |holder| {
         if !told {
             told = true;
             let who = holder.map(|pid| format!(" (process {pid})")).unwrap_or_default();
             output
-                .always(format!("waiting: another command{who} is running in this project; Ctrl-C gives up"));
+                .always(format!("waiting: another command{who} uses this project's store; Ctrl-C gives up"));
         }
         match cancel {
             Some(cancel) if cancel.level() != Level::Run => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         }
-    })
-    .map_err(failure::engine)
+    }
 }
 
 fn tell_past(session: &Session, output: &Output) {
@@ -234,6 +244,7 @@ fn execute(
         hosts: executor.hosts(),
         here: avow_exec::describe_host().name,
         environments: BTreeMap::new(),
+        output: args.detached.clone(),
     };
     let mut progress =
         Progress::new(*output, slots, &terms_of(planned), |stage| earlier(session, planned, stage));
@@ -311,22 +322,43 @@ async fn fetch(plan: &Plan, session: &Session) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The first signal stops in good order, the second kills.
-pub fn listen(cancel: &Cancel) -> Result<(), Failure> {
-    for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
-        let mut stream = signal(kind)
-            .map_err(|error| Failure::new(Exit::Machine, "signals cannot be received").because(error))?;
-        let cancel = cancel.clone();
-        tokio::spawn(async move {
-            while stream.recv().await.is_some() {
-                match cancel.level() {
-                    Level::Run => cancel.stop(),
-                    _ => cancel.kill(),
-                }
-            }
-        });
+/// The first signal stops in good order, the second kills. A terminal that is closed may say so several times, so
+/// that never kills; a run in the background, and one that was started to survive it (`nohup`), does not listen.
+pub fn listen(cancel: &Cancel, detached: bool) -> Result<(), Failure> {
+    on(SignalKind::interrupt(), cancel, Cancel::kill)?;
+    on(SignalKind::terminate(), cancel, Cancel::kill)?;
+    if detached {
+        // To be received and passed over: unheard it would end the process.
+        return on(SignalKind::hangup(), &Cancel::new().map_err(no_descriptor)?, Cancel::stop);
     }
+    if hangup_is_ignored() { Ok(()) } else { on(SignalKind::hangup(), cancel, Cancel::stop) }
+}
+
+fn on(kind: SignalKind, cancel: &Cancel, again: fn(&Cancel)) -> Result<(), Failure> {
+    let mut stream = signal(kind)
+        .map_err(|error| Failure::new(Exit::Machine, "signals cannot be received").because(error))?;
+    let cancel = cancel.clone();
+    tokio::spawn(async move {
+        while stream.recv().await.is_some() {
+            match cancel.level() {
+                Level::Run => cancel.stop(),
+                _ => again(&cancel),
+            }
+        }
+    });
     Ok(())
+}
+
+/// Whether whoever started this process made it deaf to the end of the terminal.
+fn hangup_is_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // The lowest bit is that of the first signal, SIGHUP.
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
+}
+
+fn no_descriptor(error: std::io::Error) -> Failure {
+    Failure::new(Exit::Machine, "no file descriptor is left").because(error)
 }
 
 /// Says how a run ended; gives the exit code of its failures.

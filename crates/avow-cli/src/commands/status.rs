@@ -2,8 +2,7 @@
 
 use avow_model::journal::{Closing, Counts};
 use avow_model::summary::RunSummary;
-use avow_store::lock::RunLock;
-use avow_store::{Catalogue, Project};
+use avow_store::{Catalogue, Presence, Project, journal, presence};
 use serde_json::json;
 
 use crate::args;
@@ -21,13 +20,57 @@ pub fn status(args: &args::Status, output: &Output) -> Result<Exit, Failure> {
         output.say("start with `avow run`");
         return Ok(Exit::Done);
     };
-    let runner = RunLock::runner(&project).map_err(failure::lock)?;
+    let (state, live) = settled(&project, state)?;
+    let living = presence::living(&project).map_err(failure::store)?;
+    let run = state.opened.as_ref().map(|opened| opened.run.as_str());
+    let (own, others): (Vec<_>, Vec<_>) = living.iter().partition(|other| Some(other.run.as_str()) == run);
+    let runner = live.then(|| own.first().map_or(0, |own| own.pid));
     if args.json {
-        as_json(&state, runner, output)?
+        as_json(&state, runner, own.first().copied(), &others, output)?
     } else {
-        as_text(&state, runner, output)?
+        as_text(&state, runner, output)?;
+        for wait in own.iter().flat_map(|own| &own.waits) {
+            output.data(format!("  waiting  {}, {}", wait.member, words::awaited(wait)))?;
+        }
+        for other in others {
+            output.data(beside(&project, other)?)?;
+        }
     }
     Ok(Exit::Done)
+}
+
+/// The state of a run and whether it lives. A run that ended while it was looked at is looked at again.
+fn settled(project: &Project, state: RunSummary) -> Result<(RunSummary, bool), Failure> {
+    let run = state.opened.as_ref().map(|opened| opened.run.clone()).unwrap_or_default();
+    if state.closed.is_some() {
+        return Ok((state, false));
+    }
+    let Some(file) = journal::journal(project, &run).map_err(failure::store)? else {
+        return Ok((state, false));
+    };
+    if file.is_live().map_err(failure::store)? {
+        return Ok((state, true));
+    }
+    Ok((summary(project, &run)?.unwrap_or(state), false))
+}
+
+fn summary(project: &Project, run: &str) -> Result<Option<RunSummary>, Failure> {
+    Catalogue::open(project).and_then(|catalogue| catalogue.summary(run)).map_err(failure::store)
+}
+
+/// Another run that lives, in one line.
+fn beside(project: &Project, other: &Presence) -> Result<String, Failure> {
+    let state = summary(project, &other.run)?.unwrap_or_default();
+    let (counts, members) = (state.counts(), state.opened.as_ref().map_or(0, |opened| opened.members));
+    let done = counts.succeeded + counts.reused;
+    let waits = match other.waits.first() {
+        Some(wait) => format!("; {} {}", wait.member, words::awaited(wait)),
+        None => String::new(),
+    };
+    Ok(format!(
+        "beside it  run {} of {} ({}), running (process {}): {done} of {members} members done{waits}",
+        other.run, other.experiment, other.spec, other.pid
+    ))
 }
 
 fn subject(args: &args::Status) -> Result<(Project, Option<String>), Failure> {
@@ -61,6 +104,7 @@ fn how(state: &RunSummary, runner: Option<u32>) -> String {
         (Some(Closing::Partial), _) => "complete as far as it was asked for (`--only`)".to_owned(),
         (Some(Closing::Interrupted), _) => "interrupted; `avow run` goes on".to_owned(),
         (Some(Closing::Abandoned), _) => "died; `avow run` goes on".to_owned(),
+        (None, Some(0)) => "running".to_owned(),
         (None, Some(pid)) => format!("running (process {pid})"),
         (None, None) => "died; `avow run` goes on".to_owned(),
     }
@@ -109,7 +153,13 @@ fn as_text(state: &RunSummary, runner: Option<u32>, output: &Output) -> Result<(
     Ok(())
 }
 
-fn as_json(state: &RunSummary, runner: Option<u32>, output: &Output) -> Result<(), Failure> {
+fn as_json(
+    state: &RunSummary,
+    runner: Option<u32>,
+    own: Option<&Presence>,
+    others: &[&Presence],
+    output: &Output,
+) -> Result<(), Failure> {
     let runs = state.closed.is_none() && runner.is_some();
     let running: Vec<&String> = state.running.keys().filter(|_| runs).collect();
     let failed: Vec<_> =
@@ -117,5 +167,6 @@ fn as_json(state: &RunSummary, runner: Option<u32>, output: &Output) -> Result<(
     output.json(&json!({
         "opened": state.opened, "since": state.since, "until": state.until, "closed": state.closed,
         "runner": runner, "counts": counts_of(state, runner), "running": running, "failed": failed,
+        "waits": own.map_or(&[][..], |own| &own.waits), "others": others,
     }))
 }

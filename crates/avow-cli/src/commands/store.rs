@@ -126,8 +126,8 @@ fn summary(report: &check::Report) -> String {
 
 fn rebuild(args: &args::StoreArg, output: &Output) -> Result<Exit, Failure> {
     let project = project(args)?;
-    let session = super::run::session(&project, output, None)?.rebuild_index().map_err(failure::engine)?;
-    let attempts = session.index.entries().map_err(failure::store)?.len() as u64;
+    let index = avow_engine::rebuild_index(&project, super::run::patience(output, None));
+    let attempts = index.map_err(failure::engine)?.entries().map_err(failure::store)?.len() as u64;
     if args.json {
         output.json(&json!({"attempts": attempts}))?;
     } else {

@@ -39,7 +39,7 @@ pub fn worker(args: &args::Worker, output: &Output) -> Result<Exit, Failure> {
     runtime.block_on(async {
         let cancel = Cancel::new()
             .map_err(|error| Failure::new(Exit::Machine, "no file descriptor is left").because(error))?;
-        listen(&cancel)?;
+        listen(&cancel, false)?;
         let refused = |error| {
             Failure::new(Exit::Machine, format!("cannot listen on `{}`", args.listen))
                 .because(error)

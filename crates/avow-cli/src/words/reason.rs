@@ -18,6 +18,7 @@ pub fn reason(plan: &Plan, reason: &Reason) -> String {
         }
         Reason::Queued(miss) => format!("will run: {}", self::miss(miss)),
         Reason::Running(miss) => format!("is running: {}", self::miss(miss)),
+        Reason::Elsewhere => "waits for another run, which makes exactly the same".to_owned(),
         Reason::Reused { attempt } => format!("is reused from attempt {}", attempt.short()),
         Reason::Ran { miss, outcome } => format!("ran ({outcome}): {}", self::miss(miss)),
         Reason::Blocked { by } => {

@@ -77,6 +77,7 @@ impl Bench {
             spec: "spec.yaml".to_owned(),
             tool: "test".to_owned(),
             hosts: vec![self.host.to_owned()],
+            output: None,
         }
     }
 
@@ -89,7 +90,7 @@ impl Bench {
         notify: &mut (dyn FnMut(Notice) + Send),
     ) -> Result<Report, EngineError> {
         let plan = Arc::new(self.plan.clone());
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(run(session, plan, self.options(), Arc::new(executor), cancel, notify))
     }
 

@@ -5,14 +5,14 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::process::{Command, Stdio};
 
-use avow_engine::{EngineError, Session};
+use avow_engine::{EngineError, rebuild_index};
 use avow_exec::fake::Act;
 use avow_model::attempt::Outcome;
 use avow_model::digest::Artifact;
 use avow_model::journal::{Closing, Damage, Event};
 use avow_store::index::{Opening, open_index};
 use avow_store::lock::LockError;
-use avow_store::{Project, RecordStore, RunLock};
+use avow_store::{RecordStore, RunLock};
 
 use crate::bench::{Bench, Past, cut, damage, line_ends, succeed};
 
@@ -239,26 +239,14 @@ fn a_journal_that_is_broken_in_the_middle_is_left_and_blocks_nobody() {
 }
 
 #[test]
-fn the_index_can_be_thrown_away_within_a_session() {
+fn the_index_can_be_thrown_away_where_nobody_is() {
     let bench = Bench::new(DRAWING);
     bench.run();
-    let session = bench.open().rebuild_index().unwrap();
-    assert!(matches!(session.opening, Opening::Rebuilt { .. }));
+    let attempts = bench.attempts().len();
+    let alone = || rebuild_index(&bench.project, |_| ControlFlow::Break(()));
+    assert_eq!(alone().unwrap().entries().unwrap().len(), attempts);
+    let session = bench.open();
+    assert!(matches!(alone(), Err(EngineError::Lock(LockError::GaveUp { .. }))), "somebody is there");
     drop(session);
     assert_eq!(bench.executes(), [""; 0]);
-}
-
-#[test]
-fn two_sessions_do_not_share_a_project() {
-    let bench = Bench::new("a");
-    let session = bench.open();
-    let mut asked = Vec::new();
-    let second = Session::open(Project::at(bench.project.root()), |holder| {
-        asked.push(holder);
-        ControlFlow::Break(())
-    });
-    assert!(matches!(second.map(drop), Err(EngineError::Lock(LockError::GaveUp { .. }))));
-    assert_eq!(asked, [Some(std::process::id())]);
-    drop(session);
-    bench.open();
 }

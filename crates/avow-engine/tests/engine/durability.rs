@@ -14,7 +14,7 @@ use avow_model::attempt::{Attempt, AttemptId};
 use avow_model::canonical::Record;
 use avow_model::journal::{self, Event};
 use avow_model::plan::Terms;
-use avow_store::{FileStamp, Project, RecordStore, SledIndex, StampCache};
+use avow_store::{FileStamp, Project, RecordStore, SharedIndex, StampCache};
 
 use crate::bench::Bench;
 
@@ -22,7 +22,7 @@ use crate::bench::Bench;
 #[derive(Clone)]
 struct Witness {
     project: Project,
-    index: Arc<SledIndex>,
+    index: Arc<SharedIndex>,
     /// How many ends of attempts were seen in journals.
     seen: Arc<Mutex<usize>>,
 }

@@ -30,7 +30,8 @@ use super::protocol::{Description, PROTOCOL, is_attempt};
 use super::token::Token;
 use crate::cancel::{Cancel, Level};
 use crate::{
-    Bounds, Config, Confinement, ExecError, LocalExecutor, clear_leftovers, end_survivors, rescue_checkpoints,
+    Bounds, Config, Confinement, ExecError, LocalExecutor, attempt_folders, clear_leftovers, end_survivors,
+    rescue_checkpoints,
 };
 use attempts::Table;
 
@@ -144,8 +145,12 @@ impl Server {
         let (confinement, grace) = (setup.confinement, setup.grace);
         let config = Config { confinement, bounds, grace, ..Config::new(project.work(), setup.avow) };
         let executor = LocalExecutor::new(config, blobs as Arc<dyn BlobStore>)?;
-        if let Err(error) = clear_leftovers(&project.work()) {
-            tracing::warn!(%error, "folders of an earlier worker stay behind");
+        // All of them: the lock says that no other worker lives in this folder.
+        match attempt_folders(&project.work()) {
+            Ok(attempts) => {
+                clear_leftovers(&project.work(), attempts);
+            }
+            Err(error) => tracing::warn!(%error, "folders of an earlier worker stay behind"),
         }
         let instance = avow_store::nonce().map_err(WorkerError::Store)?;
         let description = Description {

@@ -86,6 +86,14 @@ impl SledIndex {
             .collect()
     }
 
+    /// What [`SledIndex::caught_up`] noted of one run.
+    pub(crate) fn indexed_length(&self, run: &str) -> Result<Option<u64>, StoreError> {
+        let Some(length) = self.journals.get(run)? else { return Ok(None) };
+        let length = <[u8; 8]>::try_from(&*length);
+        let length = length.map_err(|_| StoreError::IndexValue { what: "journal length" })?;
+        Ok(Some(u64::from_be_bytes(length)))
+    }
+
     /// Hands everything to the operating system; a crash of the process then loses nothing.
     pub fn flush(&self) -> Result<(), StoreError> {
         self.stand_before()?;

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use avow_model::journal::{Closing, Damage, Event};
 use avow_store::journal::{journals, read};
-use avow_store::{Fault, JournalWriter, RunLock, StoreError};
+use avow_store::{Fault, JournalWriter, StoreError};
 
 use crate::fixture::{Fixture, carry_out, opened};
 
@@ -59,8 +59,7 @@ fn a_torn_tail_is_reported_by_readers_and_cut_by_the_next_writer() {
         assert_eq!((torn.lines.len(), torn.damage), (1, Some(Damage::Torn { bytes: cut - first })));
         assert_eq!(fs::read(&path).unwrap(), &whole[..cut], "reading changes nothing");
 
-        let lock = RunLock::try_acquire(&fixture.project).unwrap();
-        let (mut journal, _) = JournalWriter::open_existing(&fixture.project, "run", &lock).unwrap();
+        let (mut journal, _) = JournalWriter::open_existing(&fixture.project, "run").unwrap();
         let position = journal.append(2, closed()).unwrap();
         assert_eq!((position.opened, position.line), (1, 2));
         assert_eq!(fs::read(&path).unwrap(), whole);
@@ -77,11 +76,23 @@ fn nothing_is_appended_to_a_journal_that_was_tampered_with() {
     let changed = text.replacen("\"members\":2", "\"members\":3", 1);
     assert_ne!(text, changed);
     fs::write(&path, &changed).unwrap();
-    let lock = RunLock::try_acquire(&fixture.project).unwrap();
-    let error = JournalWriter::open_existing(&fixture.project, "run", &lock).unwrap_err();
+    let error = JournalWriter::open_existing(&fixture.project, "run").unwrap_err();
     assert!(matches!(error, StoreError::Journal { line: 2, .. }), "{error}");
     assert_eq!(error.fault(), Fault::Evidence);
     assert_eq!(fs::read_to_string(&path).unwrap(), changed);
+}
+
+#[test]
+fn a_journal_lives_as_long_as_its_writer() {
+    let fixture = Fixture::new();
+    let live = || journals(&fixture.project).unwrap()[0].is_live().unwrap();
+    let writer = JournalWriter::create(&fixture.project, 1, opened("run")).unwrap();
+    assert!(live());
+    assert!(live(), "looking does not take it away");
+    drop(writer);
+    assert!(!live());
+    let (_closing, _) = JournalWriter::open_existing(&fixture.project, "run").unwrap();
+    assert!(!live(), "whoever closes it is not its run");
 }
 
 #[test]

@@ -1,25 +1,53 @@
-//! The lock that makes a process the runner, and finding the project.
+//! The locks between processes, and finding the project.
 
 use std::fs;
 use std::ops::ControlFlow;
 
+use avow_model::digest::ActionDigest;
 use avow_store::lock::LockError;
-use avow_store::{Project, RunLock, StoreError};
+use avow_store::{ActionLocks, Project, RunLock, StoreError};
 
 use crate::fixture::Fixture;
 
 #[test]
-fn one_process_runs_and_the_others_learn_which() {
+fn many_share_and_one_is_alone() {
     let fixture = Fixture::new();
-    assert_eq!(RunLock::runner(&fixture.project).unwrap(), None);
-    let lock = RunLock::try_acquire(&fixture.project).unwrap();
+    let (one, other) =
+        (RunLock::try_share(&fixture.project).unwrap(), RunLock::try_share(&fixture.project).unwrap());
+    assert!(matches!(RunLock::try_acquire(&fixture.project), Err(LockError::Held { .. })));
+    drop((one, other));
+    let alone = RunLock::try_acquire(&fixture.project).unwrap();
     let us = std::process::id();
-    assert_eq!(RunLock::runner(&fixture.project).unwrap(), Some(us));
-    let error = RunLock::try_acquire(&fixture.project).unwrap_err();
-    assert!(matches!(error, LockError::Held { holder: Some(pid), .. } if pid == us), "{error}");
-    drop(lock);
-    assert_eq!(RunLock::runner(&fixture.project).unwrap(), None);
-    RunLock::try_acquire(&fixture.project).unwrap();
+    for refused in [RunLock::try_acquire(&fixture.project), RunLock::try_share(&fixture.project)] {
+        assert!(matches!(refused, Err(LockError::Held { holder: Some(pid), .. }) if pid == us));
+    }
+    drop(alone);
+    RunLock::try_share(&fixture.project).unwrap();
+    let probes = fs::read_dir(fixture.project.store()).unwrap().filter(|entry| {
+        entry.as_ref().is_ok_and(|entry| entry.file_name().to_string_lossy().contains("probe"))
+    });
+    assert_eq!(probes.count(), 0, "trying the locks leaves nothing");
+}
+
+#[test]
+fn an_action_is_held_by_one_run_until_it_lets_go_or_dies() {
+    let fixture = Fixture::new();
+    let (one, other) =
+        (ActionLocks::open(&fixture.project).unwrap(), ActionLocks::open(&fixture.project).unwrap());
+    let [a, b] = [1, 2].map(|byte| ActionDigest::from_bytes([byte; 32]));
+    assert!(one.try_take(a).unwrap() && one.try_take(a).unwrap(), "what is ours stays ours");
+    assert!(!other.try_take(a).unwrap());
+    assert!(other.try_take(b).unwrap(), "another action is free");
+    assert_eq!(
+        [a, b].map(|action| one.is_taken(action).unwrap()),
+        [false, true],
+        "our own is not in our way"
+    );
+    assert_eq!([a, b].map(|action| other.is_taken(action).unwrap()), [true, false]);
+    one.release(a).unwrap();
+    assert!(other.try_take(a).unwrap());
+    drop(other);
+    assert!(one.try_take(a).unwrap() && one.try_take(b).unwrap());
 }
 
 #[test]

@@ -14,3 +14,4 @@ mod lock;
 mod materialise;
 mod records;
 mod seam;
+mod shared_index;

@@ -36,7 +36,7 @@ pub fn suite(index: &dyn RecordStore) {
     assert_eq!(index.entries().unwrap(), [early, first, second, third, other]);
 }
 
-fn stamp_suite(cache: &dyn StampCache) {
+pub fn stamp_suite(cache: &dyn StampCache) {
     let stamp = FileStamp { device: 1, inode: 2, size: 3, modified: 4, changed: 5 };
     let digest = avow_model::digest::BlobDigest::of(b"x");
     let newer = avow_model::digest::BlobDigest::of(b"y");

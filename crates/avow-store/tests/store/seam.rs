@@ -35,7 +35,8 @@ fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
 fn changes_on_the_disk_are_made_in_one_file() {
     let mut files = Vec::new();
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
-    let seam = ["disk.rs", "faults.rs", "memory.rs"];
+    // What `protocol.rs` writes to is a socket.
+    let seam = ["disk.rs", "faults.rs", "memory.rs", "protocol.rs"];
     files.retain(|path| !seam.iter().any(|name| path.ends_with(name)));
     assert!(files.len() > 15);
     for path in files {
