@@ -1,8 +1,8 @@
 //! Families of claims: corrected p-values and the level at which each member was decided.
 //!
 //! m counts the *registered* inferential members; a Void member has q = 1 and still counts, so losing a run can
-//! never make the others easier. Holm is the default. Absent: Hochberg, Hommel, false discovery rates, the
-//! max-statistic, chains and weights, which come with their rules.
+//! never make the others easier. Holm is the default. The max-statistic is in [`crate::max_statistic`], chains and
+//! unequal weights are in [`crate::graph`]. Absent: simultaneous intervals that match a step-down, which end at the bound.
 
 use crate::level::Level;
 
@@ -12,10 +12,55 @@ pub enum Correction {
     /// Holm's step-down: q̃_(i) = max over j ≤ i of min(1, (m − j + 1) q_(j)).
     #[default]
     Holm,
+    /// Hochberg's step-up (1988): q̃_(i) = min over j ≥ i of (m − j + 1) q_(j). Needs independent or positively
+    /// dependent p-values.
+    Hochberg,
+    /// Hommel's (1988), a little sharper than Hochberg under the same condition.
+    Hommel,
     /// q̃ = min(1, m·q).
     Bonferroni,
+    /// Benjamini and Hochberg (1995): controls the false discovery rate, not the family-wise error.
+    BenjaminiHochberg,
+    /// Benjamini and Yekutieli (2001): the same under any dependence.
+    BenjaminiYekutieli,
     /// q̃ = q; the printed line says that nothing was corrected.
     None,
+}
+
+impl Correction {
+    /// Every correction, for lists and messages.
+    pub const ALL: [Correction; 7] = [
+        Correction::Holm,
+        Correction::Hochberg,
+        Correction::Hommel,
+        Correction::Bonferroni,
+        Correction::BenjaminiHochberg,
+        Correction::BenjaminiYekutieli,
+        Correction::None,
+    ];
+
+    /// The word of the correction in specs and outputs.
+    pub fn word(self) -> &'static str {
+        match self {
+            Correction::Holm => "holm",
+            Correction::Hochberg => "hochberg",
+            Correction::Hommel => "hommel",
+            Correction::Bonferroni => "bonferroni",
+            Correction::BenjaminiHochberg => "bh",
+            Correction::BenjaminiYekutieli => "by",
+            Correction::None => "none",
+        }
+    }
+
+    /// Whether the correction needs independent or positively dependent p-values.
+    pub fn needs_positive_dependence(self) -> bool {
+        matches!(self, Correction::Hochberg | Correction::Hommel)
+    }
+
+    /// Whether the false discovery rate is controlled rather than the family-wise error.
+    pub fn is_false_discovery_rate(self) -> bool {
+        matches!(self, Correction::BenjaminiHochberg | Correction::BenjaminiYekutieli)
+    }
 }
 
 /// A member's corrected p-value and where it came in the family.
@@ -25,11 +70,12 @@ pub struct Adjusted {
     pub q: f64,
     /// The corrected p-value, which decides against α.
     pub q_tilde: f64,
-    /// The step of the correction, from 1: the rank of q in the family under Holm, otherwise 1.
+    /// The step of the correction, from 1: the rank of q in the family, 1 for Bonferroni and no correction.
     pub step: u32,
     /// The members of the family, m.
     pub members: u32,
-    /// The factor on q at that step: m − step + 1 under Holm, m under Bonferroni, 1 without correction.
+    /// The factor on q at that step: m − step + 1 under Holm and Hochberg, m under Bonferroni, 1 without correction; for
+    /// the others q̃/q rounded up, as their steps have no single factor.
     pub factor: u32,
 }
 
@@ -57,19 +103,85 @@ pub fn adjust(q: &[f64], correction: Correction) -> Vec<Adjusted> {
         Correction::Bonferroni => {
             q.iter().map(|q| adjusted(*q, (f64::from(members) * q).min(1.0), 1, members)).collect()
         }
-        Correction::Holm => {
+        _ => {
             let mut order: Vec<usize> = (0..q.len()).collect();
             order.sort_by(|a, b| q[*a].total_cmp(&q[*b]));
+            let sorted: Vec<f64> = order.iter().map(|i| q[*i]).collect();
+            let corrected = stepwise(&sorted, correction);
             let mut result = vec![Adjusted::alone(1.0); q.len()];
-            let mut largest: f64 = 0.0;
-            for (step, index) in (1..=members).zip(order) {
-                let factor = members - step + 1;
-                largest = largest.max((f64::from(factor) * q[index]).min(1.0));
-                result[index] = adjusted(q[index], largest, step, factor);
+            for (step, (index, q_tilde)) in (1..=members).zip(order.into_iter().zip(corrected)) {
+                let factor = match correction {
+                    Correction::Holm | Correction::Hochberg => members - step + 1,
+                    _ if q[index] > 0.0 => (q_tilde / q[index] - 1e-9).ceil().clamp(1.0, 4e9) as u32,
+                    _ => members,
+                };
+                result[index] = adjusted(q[index], q_tilde, step, factor);
             }
             result
         }
     }
+}
+
+/// Corrected p-values of ascending q.
+fn stepwise(sorted: &[f64], correction: Correction) -> Vec<f64> {
+    let m = sorted.len();
+    let left = |i: usize| (m - i) as f64;
+    let rank = |i: usize| (i + 1) as f64;
+    match correction {
+        Correction::Holm => rising(sorted.iter().enumerate().map(|(i, q)| left(i) * q)),
+        Correction::Hochberg => falling(sorted.iter().enumerate().map(|(i, q)| left(i) * q).collect()),
+        Correction::Hommel => hommel(sorted),
+        Correction::BenjaminiHochberg => {
+            falling(sorted.iter().enumerate().map(|(i, q)| m as f64 / rank(i) * q).collect())
+        }
+        Correction::BenjaminiYekutieli => {
+            let harmonic = crate::sum::sum((1..=m).map(|i| 1.0 / i as f64));
+            falling(sorted.iter().enumerate().map(|(i, q)| harmonic * m as f64 / rank(i) * q).collect())
+        }
+        Correction::Bonferroni => sorted.iter().map(|q| (m as f64 * q).min(1.0)).collect(),
+        Correction::None => sorted.to_vec(),
+    }
+}
+
+/// The running maximum, at most 1.
+fn rising(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut largest: f64 = 0.0;
+    values
+        .map(|v| {
+            largest = largest.max(v.min(1.0));
+            largest
+        })
+        .collect()
+}
+
+/// The running minimum from the end, at most 1.
+fn falling(mut values: Vec<f64>) -> Vec<f64> {
+    let mut least: f64 = 1.0;
+    for value in values.iter_mut().rev() {
+        least = least.min(*value);
+        *value = least;
+    }
+    values
+}
+
+/// Hommel's corrected p-values of ascending q, by the algorithm of Wright (1992): for each j from m down to 2 the members
+/// above the last j−1 get the least of j·q over what Simes' inequality compares them with.
+fn hommel(sorted: &[f64]) -> Vec<f64> {
+    let m = sorted.len();
+    let mut adjusted = sorted.to_vec();
+    for j in (2..=m).rev() {
+        // The last j − 1 members, ranks m − j + 2 … m, are compared with 2 … j.
+        let start = m - j + 1;
+        let least =
+            (start..m).map(|i| j as f64 * sorted[i] / (i + 1 + j - m) as f64).fold(f64::INFINITY, f64::min);
+        for (value, q) in adjusted[start..].iter_mut().zip(&sorted[start..]) {
+            *value = value.max(least.min(j as f64 * q));
+        }
+        for i in 0..start {
+            adjusted[i] = adjusted[i].max(least.min(j as f64 * sorted[i]));
+        }
+    }
+    adjusted.iter().map(|v| v.min(1.0)).collect()
 }
 
 /// Holm's corrected p-values, in the order given.

@@ -28,28 +28,41 @@
 //! Invariants of absence: no input or output, clock, environment, thread or global state; no other crate of
 //! the workspace; nothing looks at data to choose a method; nothing formats a sentence for a person.
 
+pub mod agreement;
+pub mod bootstrap;
+pub mod calibration;
 pub mod claim;
+pub mod clusters;
 pub mod combine;
+pub mod correlation;
 pub mod curve;
 pub mod decide;
 pub mod difference;
 pub mod exact;
 pub mod family;
 pub mod fit;
+pub mod graph;
 pub mod interval;
 pub mod level;
+pub mod max_statistic;
 pub mod method;
 pub mod noise;
 pub mod null;
 pub mod power;
+pub mod power_law;
 pub mod proportion;
+pub mod ranks;
+pub mod ratio;
 pub mod reach;
 pub mod reason;
 pub mod region;
+pub mod reported;
 pub mod rng;
+pub mod sequential;
 pub mod slope;
 pub mod special;
 pub mod sum;
+pub mod survival;
 pub mod threshold;
 pub mod ties;
 pub mod trend;

@@ -2,7 +2,7 @@
 //!
 //! `auto` is resolved at registration from the planned number of units, the family size and the design. It
 //! never looks at data, and an amendment that changes n does not resolve it again. The list of methods is
-//! closed to what works: Wilcoxon, permutation, Mann–Whitney, the bootstraps and others are not in it yet.
+//! closed to what works.
 
 use crate::level::Level;
 use std::fmt;
@@ -24,11 +24,49 @@ pub enum Method {
     UnitJackknife,
     /// Ordinary least squares over points, t with k − 2 degrees of freedom.
     LeastSquares,
+    /// Wilcoxon's signed ranks: order statistics of the Walsh averages.
+    Wilcoxon,
+    /// The percentile bootstrap.
+    Percentile,
+    /// The bias-corrected and accelerated bootstrap.
+    Bca,
+    /// The studentised bootstrap.
+    BootstrapT,
+    /// Permutation of the labels of two arms.
+    Permutation,
+    /// Student's t with pooled variance.
+    Student,
+    /// Mann and Whitney's rank sum: order statistics of the pairwise differences.
+    MannWhitney,
+    /// Wilson's score interval of a share.
+    Wilson,
+    /// Two shares: Fisher's exact test at 0, Newcombe's interval elsewhere.
+    Newcombe,
+    /// Pairs of outcomes: McNemar's exact test.
+    McNemar,
+    /// Fieller's interval of a ratio of means.
+    Fieller,
+    /// A correlation: permutation at 0, z elsewhere.
+    CorrelationPermutation,
+    /// Least squares with standard errors that allow unequal spread.
+    Hc3,
+    /// The median of pairwise slopes.
+    TheilSen,
+    /// A power law with an offset, by the profile of the sum of squares.
+    PowerOffset,
+    /// κ with the large-sample standard error of Fleiss, Cohen and Everitt.
+    Kappa,
+    /// A statistic with the standard error of leaving one item out.
+    Jackknife,
+    /// Betting on a bounded value.
+    Bounded,
+    /// The t-mixture confidence sequence.
+    Sequential,
 }
 
 impl Method {
     /// Every method, for lists and messages.
-    pub const ALL: [Method; 7] = [
+    pub const ALL: [Method; 26] = [
         Method::T,
         Method::SignFlip,
         Method::Welch,
@@ -36,6 +74,25 @@ impl Method {
         Method::ClopperPearson,
         Method::UnitJackknife,
         Method::LeastSquares,
+        Method::Wilcoxon,
+        Method::Percentile,
+        Method::Bca,
+        Method::BootstrapT,
+        Method::Permutation,
+        Method::Student,
+        Method::MannWhitney,
+        Method::Wilson,
+        Method::Newcombe,
+        Method::McNemar,
+        Method::Fieller,
+        Method::CorrelationPermutation,
+        Method::Hc3,
+        Method::TheilSen,
+        Method::PowerOffset,
+        Method::Kappa,
+        Method::Jackknife,
+        Method::Bounded,
+        Method::Sequential,
     ];
 
     /// The word of the method in specs and outputs.
@@ -48,6 +105,25 @@ impl Method {
             Method::ClopperPearson => "clopper-pearson",
             Method::UnitJackknife => "jackknife",
             Method::LeastSquares => "least-squares",
+            Method::Wilcoxon => "wilcoxon",
+            Method::Percentile => "percentile",
+            Method::Bca => "bca",
+            Method::BootstrapT => "bootstrap-t",
+            Method::Permutation => "permutation",
+            Method::Student => "student",
+            Method::MannWhitney => "mann-whitney",
+            Method::Wilson => "wilson",
+            Method::Newcombe => "newcombe",
+            Method::McNemar => "mcnemar",
+            Method::Fieller => "fieller",
+            Method::CorrelationPermutation => "correlation-permutation",
+            Method::Hc3 => "hc3",
+            Method::TheilSen => "theil-sen",
+            Method::PowerOffset => "power-offset",
+            Method::Kappa => "kappa",
+            Method::Jackknife => "item-jackknife",
+            Method::Bounded => "bounded",
+            Method::Sequential => "sequential",
         }
     }
 
@@ -60,10 +136,27 @@ impl Method {
     /// defined, or, for the exact methods, where it can decide one two-sided claim at 5 %.
     pub fn minimum_n(self) -> usize {
         match self {
-            Method::T | Method::Welch | Method::ClopperPearson => 2,
-            Method::SignFlip | Method::OrderStatistics => 6,
-            Method::UnitJackknife => 5,
-            Method::LeastSquares => 4,
+            Method::T
+            | Method::Welch
+            | Method::Student
+            | Method::ClopperPearson
+            | Method::Wilson
+            | Method::Newcombe
+            | Method::Fieller
+            | Method::Bounded => 2,
+            Method::Permutation | Method::MannWhitney | Method::LeastSquares | Method::Hc3 => 4,
+            Method::UnitJackknife
+            | Method::CorrelationPermutation
+            | Method::PowerOffset
+            | Method::Sequential
+            | Method::Jackknife => 5,
+            Method::SignFlip
+            | Method::OrderStatistics
+            | Method::Wilcoxon
+            | Method::McNemar
+            | Method::TheilSen => 6,
+            Method::Percentile | Method::Bca | Method::BootstrapT => 10,
+            Method::Kappa => 30,
         }
     }
 }
@@ -95,6 +188,20 @@ pub enum Design {
     SlopeOfUnits,
     /// A slope over points without units.
     SlopeOfPoints,
+    /// A ratio of two arms over units that pair.
+    RatioPaired,
+    /// A ratio of two independent arms.
+    RatioUnpaired,
+    /// A difference of two independent shares.
+    TwoShares,
+    /// A difference of shares over pairs of outcomes.
+    PairedShares,
+    /// A correlation of two selections.
+    Correlation,
+    /// A contrast of independent arms.
+    Contrast,
+    /// The agreement of two raters.
+    Agreement,
 }
 
 impl Design {
@@ -110,7 +217,12 @@ impl Design {
                     Method::T
                 }
             }
-            Design::Unpaired => Method::Welch,
+            Design::Unpaired | Design::RatioUnpaired | Design::Contrast => Method::Welch,
+            Design::RatioPaired => Method::T,
+            Design::TwoShares => Method::Newcombe,
+            Design::PairedShares => Method::McNemar,
+            Design::Correlation => Method::CorrelationPermutation,
+            Design::Agreement => Method::Kappa,
             Design::Proportion => Method::ClopperPearson,
             Design::TrendPooled => Method::UnitJackknife,
             Design::SlopeOfPoints => Method::LeastSquares,
@@ -120,14 +232,44 @@ impl Design {
     /// The methods that may be named for this design, the defaults included.
     pub fn methods(self) -> &'static [Method] {
         match self {
-            Design::Mean | Design::Paired | Design::TrendOfUnits | Design::SlopeOfUnits => {
-                &[Method::T, Method::SignFlip]
-            }
-            Design::Median => &[Method::OrderStatistics],
-            Design::Unpaired => &[Method::Welch],
-            Design::Proportion => &[Method::ClopperPearson],
+            Design::Mean | Design::Paired => &[
+                Method::T,
+                Method::SignFlip,
+                Method::Wilcoxon,
+                Method::Percentile,
+                Method::Bca,
+                Method::BootstrapT,
+            ],
+            Design::TrendOfUnits => &[Method::T, Method::SignFlip],
+            Design::SlopeOfUnits => &[
+                Method::T,
+                Method::SignFlip,
+                Method::Wilcoxon,
+                Method::Percentile,
+                Method::Bca,
+                Method::BootstrapT,
+            ],
+            Design::Median => &[Method::OrderStatistics, Method::Bca],
+            Design::Unpaired => &[
+                Method::Welch,
+                Method::Permutation,
+                Method::Student,
+                Method::MannWhitney,
+                Method::Percentile,
+                Method::Bca,
+                Method::BootstrapT,
+            ],
+            Design::Proportion => &[Method::ClopperPearson, Method::Wilson],
             Design::TrendPooled => &[Method::UnitJackknife],
-            Design::SlopeOfPoints => &[Method::LeastSquares],
+            Design::SlopeOfPoints => {
+                &[Method::LeastSquares, Method::Hc3, Method::TheilSen, Method::PowerOffset]
+            }
+            Design::RatioPaired => &[Method::T, Method::Fieller],
+            Design::RatioUnpaired | Design::Contrast => &[Method::Welch],
+            Design::TwoShares => &[Method::Newcombe],
+            Design::PairedShares => &[Method::McNemar],
+            Design::Correlation => &[Method::CorrelationPermutation],
+            Design::Agreement => &[Method::Kappa, Method::Jackknife],
         }
     }
 }
@@ -168,7 +310,7 @@ mod tests {
         for method in Method::ALL {
             assert_eq!(Method::from_word(method.word()), Some(method));
         }
-        assert_eq!(Method::from_word("bca"), None);
+        assert_eq!(Method::from_word("anova"), None);
     }
 
     #[test]

@@ -22,9 +22,23 @@ pub fn smallest_q(claim: &Claim, method: Method, sample: Sample, draws: Option<u
 
 /// The smallest p_S and p_R, each at its own best data, of a method other than the exact share.
 fn smallest_pair(method: Method, sample: Sample, draws: Option<u32>) -> Pair {
+    let n = sample.total();
+    let ways = match sample {
+        Sample::Two(first, second) => crate::difference::relabellings(first, second),
+        Sample::One(_) => 1.0,
+    };
     let tail = match (method, draws) {
-        (Method::SignFlip, Some(draws)) => 1.0 / (f64::from(draws) + 1.0),
-        (Method::SignFlip | Method::OrderStatistics, _) => crate::units::equal_signs(sample.total()),
+        (Method::SignFlip | Method::Permutation | Method::CorrelationPermutation, Some(draws)) => {
+            1.0 / (f64::from(draws) + 1.0)
+        }
+        (Method::Percentile | Method::Bca | Method::BootstrapT, draws) => {
+            1.0 / (f64::from(draws.unwrap_or(Draws::REFITTED)) + 1.0)
+        }
+        (Method::SignFlip | Method::OrderStatistics | Method::Wilcoxon | Method::McNemar, _) => {
+            crate::units::equal_signs(n)
+        }
+        (Method::Permutation | Method::MannWhitney | Method::Newcombe, _) => 1.0 / ways,
+        (Method::CorrelationPermutation, _) => (1..=n).map(|i| 1.0 / i as f64).product(),
         _ => 0.0,
     };
     Pair { support: tail, refute: tail }
@@ -142,7 +156,16 @@ impl Warning {
 /// The reach of a planned claim.
 pub fn at_registration(planned: &Planned) -> Reach {
     let n = planned.sample.total();
-    let draws = (planned.method == Method::SignFlip && n > EXACT_SIGNS).then_some(Draws::STANDARD);
+    let draws = match (planned.method, planned.sample) {
+        (Method::SignFlip, _) if n > EXACT_SIGNS => Some(Draws::STANDARD),
+        (Method::CorrelationPermutation, _) if n > crate::correlation::EXACT_ORDERS => Some(Draws::STANDARD),
+        (Method::Permutation, Sample::Two(first, second))
+            if crate::difference::relabellings(first, second) > crate::difference::EXACT_RELABELLINGS =>
+        {
+            Some(Draws::STANDARD)
+        }
+        _ => None,
+    };
     let smallest_q = smallest_q(&planned.claim, planned.method, planned.sample, draws);
     let first_level = planned.alpha.split(planned.members);
     let warnings =
@@ -153,10 +176,18 @@ pub fn at_registration(planned: &Planned) -> Reach {
 fn minimum(planned: &Planned) -> Option<Warning> {
     let smallest = planned.sample.smallest();
     let least = match planned.method {
-        Method::SignFlip | Method::OrderStatistics => least_exact(planned)?,
+        Method::SignFlip | Method::OrderStatistics | Method::Wilcoxon => least_exact(planned)?,
         other => other.minimum_n(),
     };
-    let instead = (planned.method == Method::SignFlip && smallest >= 2).then_some(Method::T);
+    let instead = match planned.method {
+        Method::SignFlip | Method::Wilcoxon if smallest >= 2 => Some(Method::T),
+        Method::Percentile | Method::Bca | Method::BootstrapT if smallest >= 2 => match planned.sample {
+            Sample::One(_) => Some(Method::T),
+            Sample::Two(..) => Some(Method::Welch),
+        },
+        Method::Permutation | Method::MannWhitney if smallest >= 2 => Some(Method::Welch),
+        _ => None,
+    };
     (smallest < least).then_some(Warning::BelowMinimumN { planned: smallest, least, instead })
 }
 

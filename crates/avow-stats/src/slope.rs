@@ -1,13 +1,14 @@
 //! Slope of a value along a numeric axis, and of logarithms against logarithms.
 //!
 //! Where units cross the axis, each unit has its own least-squares slope and the slopes are averaged like any
-//! threshold mean. Without units the points are one regression. Absent: robust and heteroscedastic errors,
-//! Theil–Sen, and fits with an offset; a log–log slope ignores an offset, and [`curvature`] is its warning.
+//! threshold mean. Without units the points are one regression. A log–log slope ignores an offset,
+//! of which [`curvature`] is the warning; [`crate::power_law`] fits one. Absent: several regressors.
 
-use crate::fit::{Fit, Scale, StudentPart};
+use crate::fit::{Fit, Model, Scale, StudentPart};
+use crate::level::Level;
 use crate::method::{Method, Sample};
 use crate::reason::Void;
-use crate::special::student;
+use crate::special::{normal, student};
 use crate::units::{Units, equal_signs, require};
 use crate::{sum, ties};
 
@@ -57,6 +58,122 @@ pub fn of_points(axis: &[f64], values: &[f64]) -> Result<Fit, Void> {
         scale: Scale::Identity,
         tie,
     }))
+}
+
+/// The slope over points with standard errors that do not assume equal spread (HC3, MacKinnon and White 1985), t with
+/// k − 2 degrees of freedom; k ≥ 4. A point that alone fixes its own residual is [`Void::Undefined`].
+pub fn hc3(axis: &[f64], values: &[f64]) -> Result<Fit, Void> {
+    let line = Line::checked(axis, values, Method::LeastSquares.minimum_n())?;
+    let points = axis.len();
+    let rounding = ties::margin(values.iter().copied());
+    let tie = slope_margin(axis, rounding);
+    if line.residuals.iter().all(|r| r.abs() <= rounding) {
+        return Ok(Fit::constant(Method::Hc3, Sample::One(points), line.slope, equal_signs(points), tie));
+    }
+    let centre = sum::mean(axis);
+    let mut parts = Vec::with_capacity(points);
+    for (x, residual) in axis.iter().zip(&line.residuals) {
+        let gap = x - centre;
+        let left = 1.0 - 1.0 / points as f64 - gap * gap / line.spread;
+        if left <= 1e-12 {
+            return Err(Void::Undefined);
+        }
+        parts.push(gap * residual / left);
+    }
+    Ok(Fit::student(StudentPart {
+        method: Method::Hc3,
+        sample: Sample::One(points),
+        centre: line.slope,
+        error: sum::norm(parts) / line.spread,
+        df: (points - 2) as f64,
+        scale: Scale::Identity,
+        tie,
+    }))
+}
+
+/// The fewest points of a Theil–Sen slope.
+pub const LEAST_FOR_THEIL_SEN: usize = 6;
+
+/// The median of pairwise slopes with order statistics by the variance of Kendall's S, ties corrected (Sen 1968);
+/// k ≥ 6 points.
+pub fn theil_sen(axis: &[f64], values: &[f64]) -> Result<Fit, Void> {
+    if axis.len() != values.len() {
+        return Err(Void::MissingUnits);
+    }
+    require(axis, LEAST_FOR_THEIL_SEN)?;
+    require(values, LEAST_FOR_THEIL_SEN)?;
+    let points = axis.len();
+    let mut slopes = Vec::new();
+    for i in 0..points {
+        slopes.extend(
+            (0..i).filter(|j| axis[i] != axis[*j]).map(|j| (values[i] - values[j]) / (axis[i] - axis[j])),
+        );
+    }
+    if slopes.is_empty() {
+        return Err(Void::Undefined);
+    }
+    let tie = slope_margin(axis, ties::margin(values.iter().copied()));
+    let model = PairwiseSlopes::new(slopes, axis, values);
+    Ok(Fit::new(model.median(), Method::TheilSen, Sample::One(points), tie, model))
+}
+
+/// Pairwise slopes, and the standard deviation of Kendall's S.
+#[derive(Clone, Debug)]
+struct PairwiseSlopes {
+    sorted: Vec<f64>,
+    deviation: f64,
+}
+
+impl PairwiseSlopes {
+    fn new(mut slopes: Vec<f64>, axis: &[f64], values: &[f64]) -> PairwiseSlopes {
+        slopes.sort_unstable_by(f64::total_cmp);
+        let tied = |values: &[f64]| {
+            let mut sorted = values.to_vec();
+            sorted.sort_unstable_by(f64::total_cmp);
+            let groups = sorted.chunk_by(|a, b| a == b).map(|g| g.len() as f64);
+            sum::sum(groups.map(|g| g * (g - 1.0) * (2.0 * g + 5.0)))
+        };
+        let n = axis.len() as f64;
+        let variance = (n * (n - 1.0) * (2.0 * n + 5.0) - tied(axis) - tied(values)) / 18.0;
+        PairwiseSlopes { sorted: slopes, deviation: variance.max(0.0).sqrt() }
+    }
+
+    fn median(&self) -> f64 {
+        let n = self.sorted.len();
+        0.5 * (self.sorted[(n - 1) / 2] + self.sorted[n / 2])
+    }
+
+    /// The p at which an end stands on the `rank`-th slope from its side: the inverse of the rank rule below.
+    fn tail(&self, rank: usize) -> f64 {
+        if self.deviation == 0.0 {
+            return 1.0;
+        }
+        // Rank round((N − z·s)/2) excludes slopes below it while z ≥ (N − 2·rank − 1)/s.
+        let z = (self.sorted.len() as f64 - 2.0 * rank as f64 - 1.0) / self.deviation;
+        normal::above(z)
+    }
+}
+
+impl Model for PairwiseSlopes {
+    fn p_at_most(&self, bound: f64, tie: f64) -> f64 {
+        self.tail(self.sorted.partition_point(|m| *m <= bound + tie))
+    }
+
+    fn p_at_least(&self, bound: f64, tie: f64) -> f64 {
+        self.tail(self.sorted.len() - self.sorted.partition_point(|m| *m < bound - tie))
+    }
+
+    /// The slopes of rank round((N ∓ z·s)/2), as `scipy.stats.theilslopes` has them.
+    fn interval(&self, error: Level) -> (f64, f64) {
+        let z = -normal::quantile(0.5 * error.to_f64());
+        let count = self.sorted.len() as f64;
+        let high = (0.5 * (count + z * self.deviation)).round_ties_even();
+        let low = (0.5 * (count - z * self.deviation)).round_ties_even() - 1.0;
+        let at = |rank: f64| self.sorted[(rank.max(0.0) as usize).min(self.sorted.len() - 1)];
+        let low = if low < 0.0 { f64::NEG_INFINITY } else { at(low) };
+        let high = if high > count - 1.0 { f64::INFINITY } else { at(high) };
+        (low, high)
+    }
 }
 
 /// The quadratic term beside a straight line.

@@ -1,6 +1,8 @@
 //! The t model: a centre, a standard error and degrees of freedom, on a scale.
 
-use crate::special::student;
+use super::Model;
+use crate::level::Level;
+use crate::special::{normal, student};
 
 /// The scale on which a statistic is treated as t; bounds go in through it and ends come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,6 +11,8 @@ pub(crate) enum Scale {
     Identity,
     /// Fisher's z = artanh of a correlation.
     FisherZ,
+    /// The natural logarithm of a positive quantity.
+    Log,
 }
 
 impl Scale {
@@ -16,6 +20,8 @@ impl Scale {
         match self {
             Scale::Identity => theta,
             Scale::FisherZ => theta.clamp(-1.0, 1.0).atanh(),
+            // Nothing positive is at or below 0.
+            Scale::Log => theta.max(0.0).ln(),
         }
     }
 
@@ -23,6 +29,7 @@ impl Scale {
         match self {
             Scale::Identity => value,
             Scale::FisherZ => value.tanh(),
+            Scale::Log => value.exp(),
         }
     }
 }
@@ -37,27 +44,43 @@ pub(crate) struct Student {
 }
 
 impl Student {
-    pub(crate) fn p_at_most(&self, bound: f64) -> f64 {
+    /// An infinite standard error says nothing, whatever the gap.
+    fn upper_tail(&self, gap: f64) -> f64 {
+        if self.error == f64::INFINITY {
+            0.5
+        } else if self.df == f64::INFINITY {
+            normal::above(gap / self.error)
+        } else {
+            student::above(gap / self.error, self.df)
+        }
+    }
+
+    fn quantile(&self, half: f64) -> f64 {
+        if self.df == f64::INFINITY {
+            -normal::quantile(half)
+        } else {
+            student::upper_quantile(half, self.df)
+        }
+    }
+}
+
+impl Model for Student {
+    fn p_at_most(&self, bound: f64, _: f64) -> f64 {
         if self.scale == Scale::FisherZ && bound >= 1.0 {
             return 1.0;
         }
         self.upper_tail(self.centre - self.scale.into(bound))
     }
 
-    pub(crate) fn p_at_least(&self, bound: f64) -> f64 {
+    fn p_at_least(&self, bound: f64, _: f64) -> f64 {
         if self.scale == Scale::FisherZ && bound <= -1.0 {
             return 1.0;
         }
         self.upper_tail(self.scale.into(bound) - self.centre)
     }
 
-    /// An infinite standard error says nothing, whatever the gap.
-    fn upper_tail(&self, gap: f64) -> f64 {
-        if self.error == f64::INFINITY { 0.5 } else { student::above(gap / self.error, self.df) }
-    }
-
-    pub(crate) fn interval(&self, half: f64) -> (f64, f64) {
-        let reach = student::upper_quantile(half, self.df) * self.error;
+    fn interval(&self, error: Level) -> (f64, f64) {
+        let reach = self.quantile(0.5 * error.to_f64()) * self.error;
         (self.scale.back(self.centre - reach), self.scale.back(self.centre + reach))
     }
 }

@@ -9,6 +9,7 @@
 //! Subset sums are taken from two tables of half the units each. A running sum over all 2²⁰ subsets would
 //! collect more rounding than the margin ε allows.
 
+use super::Model;
 use crate::level::Level;
 use crate::rng::Draws;
 use crate::sum::sum;
@@ -62,24 +63,78 @@ impl Typical {
         Typical { sorted: means, empty, total, draws: Some(draws.count) }
     }
 
-    pub(crate) fn draws(&self) -> Option<u32> {
+    /// Resampled statistics, whose order statistics end an interval as those of typical values do: rank
+    /// floor(a(B + 1)/2) from either end.
+    pub(crate) fn resampled(mut statistics: Vec<f64>) -> Typical {
+        statistics.sort_unstable_by(f64::total_cmp);
+        let draws = u32::try_from(statistics.len()).unwrap_or(u32::MAX);
+        Typical { sorted: statistics, empty: 0, total: u64::from(draws) + 1, draws: Some(draws) }
+    }
+
+    /// All C(n₁ + n₂, n₁) − 1 relabellings of two arms: mean_A − mean_B over equally large A ⊂ first, B ⊂ second.
+    pub(crate) fn relabellings(first: &[f64], second: &[f64]) -> Typical {
+        let (outer, inner) = (subset_sums(first), subset_sums(second));
+        let mut by_size: Vec<Vec<f64>> = vec![Vec::new(); second.len() + 1];
+        for (set, total) in inner.iter().enumerate() {
+            by_size[set.count_ones() as usize].push(*total);
+        }
+        let mut gaps = Vec::new();
+        for (set, total) in outer.iter().enumerate().skip(1) {
+            let size = set.count_ones();
+            for other in by_size.get(size as usize).into_iter().flatten() {
+                gaps.push((total - other) / f64::from(size));
+            }
+        }
+        gaps.sort_unstable_by(f64::total_cmp);
+        let total = gaps.len() as u64 + 1;
+        Typical { sorted: gaps, empty: 0, total, draws: None }
+    }
+
+    /// Random relabellings: of a random order of all units the first n₁ form the first arm; A are those that left
+    /// it, B those that came.
+    pub(crate) fn random_relabellings(first: &[f64], second: &[f64], draws: Draws) -> Typical {
+        let (n, all) = (first.len(), first.len() + second.len());
+        let mut gaps = Vec::with_capacity(draws.count as usize);
+        let mut empty = 0;
+        for mut draw in draws.each() {
+            let order = draw.permutation(all);
+            let mut arrived: Vec<usize> = order[..n].iter().copied().filter(|i| *i >= n).collect();
+            let mut left: Vec<usize> = order[n..].iter().copied().filter(|i| *i < n).collect();
+            if left.is_empty() {
+                empty += 1;
+                continue;
+            }
+            arrived.sort_unstable();
+            left.sort_unstable();
+            let gone = sum(left.iter().map(|i| first[*i]));
+            let come = sum(arrived.iter().map(|i| second[*i - n]));
+            gaps.push((gone - come) / left.len() as f64);
+        }
+        gaps.sort_unstable_by(f64::total_cmp);
+        let total = u64::from(draws.count) + 1;
+        Typical { sorted: gaps, empty, total, draws: Some(draws.count) }
+    }
+}
+
+impl Model for Typical {
+    fn draws(&self) -> Option<u32> {
         self.draws
     }
 
-    /// (1 + #{M ≤ limit})/total; the caller adds ε to the bound.
-    pub(crate) fn p_at_most(&self, limit: f64) -> f64 {
-        let count = self.sorted.partition_point(|m| *m <= limit) as u64;
+    /// (1 + #{M ≤ bound + ε})/total.
+    fn p_at_most(&self, bound: f64, tie: f64) -> f64 {
+        let count = self.sorted.partition_point(|m| *m <= bound + tie) as u64;
         (1 + self.empty + count) as f64 / self.total as f64
     }
 
-    /// (1 + #{M ≥ limit})/total; the caller takes ε from the bound.
-    pub(crate) fn p_at_least(&self, limit: f64) -> f64 {
-        let count = (self.sorted.len() - self.sorted.partition_point(|m| *m < limit)) as u64;
+    /// (1 + #{M ≥ bound − ε})/total.
+    fn p_at_least(&self, bound: f64, tie: f64) -> f64 {
+        let count = (self.sorted.len() - self.sorted.partition_point(|m| *m < bound - tie)) as u64;
         (1 + self.empty + count) as f64 / self.total as f64
     }
 
     /// From the k-th smallest to the k-th largest, k = floor(a·total/2); empty subsets stand at both ends.
-    pub(crate) fn interval(&self, error: Level) -> (f64, f64) {
+    fn interval(&self, error: Level) -> (f64, f64) {
         let rank = error.half_floor(self.total).saturating_sub(self.empty);
         match usize::try_from(rank) {
             Ok(k) if k >= 1 && k <= self.sorted.len() => {
@@ -117,7 +172,7 @@ mod tests {
         let typical = Typical::monte_carlo(&[1.0, 2.0, 3.0], draws);
         assert!(typical.empty.abs_diff(500) < 130, "{}", typical.empty);
         let tail = (1 + typical.empty) as f64 / 4001.0;
-        assert_eq!((typical.p_at_most(0.0), typical.p_at_least(9.0)), (tail, tail));
+        assert_eq!((typical.p_at_most(0.0, 0.0), typical.p_at_least(9.0, 0.0)), (tail, tail));
         // Too few ranks remain beyond the empty ones, so no finite interval exists.
         assert_eq!(typical.interval("0.05".parse().unwrap()).0, f64::NEG_INFINITY);
     }
