@@ -76,7 +76,8 @@ fn misses(source: Source, n: usize, repetitions: u32, fit: impl Fn(&Units, Draws
 #[test]
 fn wilcoxon_misses_as_often_as_tabulated() {
     const REPETITIONS: u32 = 10_000;
-    let table: [(&str, Source, [(f64, f64); 3]); 3] = [
+    type Row = (&'static str, Source, [(f64, f64); 3]);
+    let table: [Row; 3] = [
         ("normal", normal, [(1.9, 1.9), (2.5, 2.6), (2.4, 2.4)]),
         ("t₃", t3, [(1.8, 1.9), (2.3, 2.5), (2.3, 2.3)]),
         ("two modes", two_modes, [(2.0, 2.0), (2.5, 2.3), (2.8, 2.4)]),
@@ -101,7 +102,8 @@ fn bootstraps_miss_as_often_as_tabulated() {
     let bca: Method = |units, draws| units.bca(draws).unwrap();
     let studentised: Method = |units, draws| units.bootstrap_t(draws).unwrap();
     // At n = 10 and 20, above and below.
-    let table: [(&str, Source, Method, [(f64, f64); 2]); 6] = [
+    type Row = (&'static str, Source, Method, [(f64, f64); 2]);
+    let table: [Row; 6] = [
         ("normal, percentile", normal, percentile, [(5.1, 5.8), (4.0, 2.9)]),
         ("normal, bca", normal, bca, [(4.8, 6.1), (4.2, 3.0)]),
         ("normal, bootstrap-t", normal, studentised, [(2.5, 3.1), (2.8, 2.2)]),
@@ -207,7 +209,7 @@ fn step_procedures_seldom_tell_a_wrong_direction() {
         let (mut holm, mut hochberg) = (0, 0);
         for repetition in 0..REPETITIONS {
             let mut draw = Draw::new(&key(41, (rho * 10.0) as usize), repetition.into());
-            let mut columns = vec![Vec::with_capacity(8); 5];
+            let mut columns = vec![Vec::new(); 5];
             for _ in 0..8 {
                 let shared = draw.normal();
                 for (column, mean) in columns.iter_mut().zip(means) {
