@@ -307,7 +307,7 @@ impl Deviation {
 /// The stages that a claim selects from, and everything upstream of them, what searches measure included.
 pub fn rests_on<'p>(plan: &'p Plan, claim: &Claim) -> BTreeSet<&'p str> {
     let mut stages = BTreeSet::new();
-    let mut open: Vec<&str> = parts(&claim.test).iter().map(|part| part.select.stage.as_str()).collect();
+    let mut open: Vec<&str> = stages_of(&claim.test).collect();
     while let Some(name) = open.pop() {
         if let Some(stage) = plan.stage(name)
             && stages.insert(stage.name.as_str())
@@ -320,13 +320,14 @@ pub fn rests_on<'p>(plan: &'p Plan, claim: &Claim) -> BTreeSet<&'p str> {
     stages
 }
 
+/// The stages that a test selects from.
+fn stages_of(test: &Test) -> impl Iterator<Item = &str> {
+    test.parts().into_iter().flat_map(|part| part.selections().map(|select| select.stage.as_str()))
+}
+
 /// The parts of a test, however nested.
 pub(crate) fn parts(test: &Test) -> Vec<&avow_model::claim::Part> {
-    match test {
-        Test::One(part) => vec![part],
-        Test::All(tests) => tests.iter().flat_map(parts).collect(),
-        Test::Unmeasured => Vec::new(),
-    }
+    test.parts()
 }
 
 /// The stages whose attempts a registration covers: those that claims select from, and upstream of them those
@@ -335,7 +336,7 @@ pub(crate) fn parts(test: &Test) -> Vec<&avow_model::claim::Part> {
 pub fn covered(plan: &Plan) -> BTreeSet<usize> {
     let all: Vec<_> = plan.claims.iter().flat_map(|claim| parts(&claim.test)).collect();
     let replicates: BTreeSet<&str> = all.iter().filter_map(|part| part.replicate.as_deref()).collect();
-    let selected: BTreeSet<&str> = all.iter().map(|part| part.select.stage.as_str()).collect();
+    let selected: BTreeSet<&str> = plan.claims.iter().flat_map(|claim| stages_of(&claim.test)).collect();
     let upstream: BTreeSet<&str> = plan.claims.iter().flat_map(|claim| rests_on(plan, claim)).collect();
     let mut covered: BTreeSet<usize> = BTreeSet::new();
     loop {

@@ -35,6 +35,12 @@ pub struct Claim {
     /// What the claim does not speak about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_on: Option<String>,
+    /// The claim before it in a fixed sequence: tested only once that one is Supported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// Its share of α among the heads of sequences, as an exact decimal; absent: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<String>,
     /// How it is tested.
     pub test: Test,
 }
@@ -73,6 +79,14 @@ pub enum Correction {
     Holm,
     /// Bonferroni.
     Bonferroni,
+    /// Hochberg 1988, under independence or positive dependence.
+    Hochberg,
+    /// Hommel 1988, under independence or positive dependence.
+    Hommel,
+    /// Benjamini and Hochberg 1995: the false discovery rate.
+    Bh,
+    /// Benjamini and Yekutieli 2001: the false discovery rate under any dependence.
+    By,
     /// None, and every output says so.
     None,
 }
@@ -85,8 +99,23 @@ pub enum Test {
     One(Box<Part>),
     /// All of these (a part with `per` counts once per value); one family member.
     All(Vec<Test>),
+    /// At least one of these; one family member.
+    Any(Vec<Test>),
+    /// How many values of a dimension hold, without inference: arithmetic about these units.
+    Count(Box<Count>),
     /// Nothing measures it (a theorem): Void.
     Unmeasured,
+}
+
+/// At least so many values of a dimension hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Count {
+    /// The dimension whose values are counted.
+    pub over: String,
+    /// How many must hold.
+    pub at_least: u64,
+    /// What must hold at a value: parts are judged by their estimates there.
+    pub of: Test,
 }
 
 /// One selection and its rule.
@@ -97,6 +126,9 @@ pub struct Part {
     /// A contrast over one axis or record key: first minus second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compare: Option<Compare>,
+    /// A second contrast, crossed with the first: the difference of differences.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crossed: Option<Compare>,
     /// Dimensions folded away, in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reduce: Vec<Reduce>,
@@ -106,12 +138,38 @@ pub struct Part {
     /// The dimension whose values are the units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicate: Option<String>,
+    /// The dimension that names what is sampled independently: units of one cluster become one number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clusters: Option<String>,
     /// What happens to units that are missing or not finite.
     pub missing: Missing,
     /// Whether the interval or the estimate alone decides.
     pub judge: Judge,
     /// The rule.
     pub rule: Rule,
+}
+
+impl Test {
+    /// Every part, however nested, in order.
+    pub fn parts(&self) -> Vec<&Part> {
+        match self {
+            Test::One(part) => vec![part],
+            Test::All(tests) | Test::Any(tests) => tests.iter().flat_map(Test::parts).collect(),
+            Test::Count(count) => count.of.parts(),
+            Test::Unmeasured => Vec::new(),
+        }
+    }
+}
+
+impl Part {
+    /// Every selection the part reads.
+    pub fn selections(&self) -> impl Iterator<Item = &Selection> {
+        let other = match &self.rule {
+            Rule::Correlation { with, .. } => Some(with),
+            _ => None,
+        };
+        std::iter::once(&self.select).chain(other)
+    }
 }
 
 /// Which numbers a part reads.
@@ -262,6 +320,36 @@ pub enum Method {
     Jackknife,
     /// Ordinary least squares over the points, without units.
     LeastSquares,
+    /// Wilcoxon's signed ranks.
+    Wilcoxon,
+    /// The percentile bootstrap.
+    Percentile,
+    /// The bias-corrected and accelerated bootstrap.
+    Bca,
+    /// The studentised bootstrap.
+    BootstrapT,
+    /// Permutation of labels: of two arms, or of one side of a correlation or agreement at bound 0.
+    Permutation,
+    /// Student's t of two arms with pooled variance.
+    Student,
+    /// Mann and Whitney's rank sum.
+    MannWhitney,
+    /// Wilson's score interval.
+    Wilson,
+    /// Two shares: Fisher's exact test at 0, Newcombe's interval elsewhere.
+    Newcombe,
+    /// Pairs of outcomes: McNemar's exact test.
+    Mcnemar,
+    /// Fieller's interval of a ratio of arithmetic means.
+    Fieller,
+    /// Least squares with standard errors that allow unequal spread (HC3).
+    Hc3,
+    /// The median of pairwise slopes.
+    TheilSen,
+    /// A power law with an offset, by the profile of the sum of squares.
+    PowerOffset,
+    /// κ with its large-sample standard error.
+    Kappa,
     /// No inference.
     None,
 }
@@ -296,6 +384,30 @@ pub enum TrendOf {
     Unit,
     /// The correlation over all cells.
     Pooled,
+}
+
+/// How far apart two categories of raters are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Weighting {
+    /// Any disagreement counts the same.
+    None,
+    /// Disagreement grows with the distance.
+    Linear,
+    /// Disagreement grows with its square.
+    Quadratic,
+}
+
+/// Which correlation of two selections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Coefficient {
+    /// Spearman's ρ.
+    Spearman,
+    /// Kendall's τ-b.
+    Kendall,
+    /// The product-moment correlation.
+    Pearson,
 }
 
 /// Whether a slope is of values or of their logarithms.
@@ -335,6 +447,21 @@ pub struct Inference {
     /// The smallest effect of interest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smallest: Option<f64>,
+    /// Whether the units of two arms do not pair, where the method alone does not say it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unpaired: bool,
+    /// Registered as `assume: equal-spread`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub equal_spread: bool,
+}
+
+impl Inference {
+    /// Whether two arms are compared as independent samples.
+    pub fn is_unpaired(&self) -> bool {
+        let by_method =
+            matches!(self.method, Method::Welch | Method::Student | Method::MannWhitney | Method::Newcombe);
+        self.unpaired || by_method
+    }
 }
 
 /// The rule that decides.
@@ -410,6 +537,43 @@ pub enum Rule {
         /// How it is inferred.
         inference: Inference,
     },
+    /// A ratio of two arms against bounds.
+    Ratio {
+        /// The claim's region.
+        bound: Bound,
+        /// How it is inferred.
+        inference: Inference,
+    },
+    /// A correlation of two selections, joined per unit.
+    Correlation {
+        /// The other selection.
+        with: Selection,
+        /// Which correlation.
+        statistic: Coefficient,
+        /// The claim's region.
+        bound: Bound,
+        /// How it is inferred.
+        inference: Inference,
+    },
+    /// The agreement of two raters (the arms of the contrast) on categories, as κ.
+    Agreement {
+        /// How far apart categories are.
+        weights: Weighting,
+        /// The claim's region.
+        bound: Bound,
+        /// How it is inferred.
+        inference: Inference,
+    },
+    /// A result that the experiment's own analysis computes: the selected measurement is its estimate.
+    Reported {
+        /// The measurements of the same stage that hold the rest.
+        read: Reported,
+        /// The claim's region.
+        bound: Bound,
+        /// Whether the interval need not hold the estimate.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        skewed: bool,
+    },
     /// All values equal, along a dimension or between two arms.
     Exact {
         /// The dimension whose values must agree; absent with a `compare`.
@@ -419,6 +583,33 @@ pub enum Rule {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         within: Option<Tolerance>,
     },
+}
+
+/// Where the numbers of a reported result are, each a measurement of the selected stage.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reported {
+    /// The lower end of the interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<String>,
+    /// Its upper end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<String>,
+    /// The confidence level of the interval, as an exact decimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<String>,
+    /// The two-sided p-value against the bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p: Option<String>,
+    /// The units it rests on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n: Option<String>,
+}
+
+impl Reported {
+    /// Every measurement that is read beside the estimate.
+    pub fn all(&self) -> impl Iterator<Item = &str> {
+        [&self.low, &self.high, &self.p, &self.n].into_iter().filter_map(|name| name.as_deref())
+    }
 }
 
 impl Rule {
@@ -432,6 +623,10 @@ impl Rule {
             Rule::Trend { .. } => "trend",
             Rule::Curve { .. } => "curve",
             Rule::Slope { .. } => "slope",
+            Rule::Ratio { .. } => "ratio",
+            Rule::Correlation { .. } => "correlation",
+            Rule::Agreement { .. } => "agreement",
+            Rule::Reported { .. } => "reported",
             Rule::Exact { .. } => "exact",
         }
     }
@@ -448,14 +643,19 @@ impl Rule {
     /// How it is inferred; `None` for rules that make no inference by nature.
     pub fn inference(&self) -> Option<&Inference> {
         match self {
-            Rule::Threshold { statistic: Statistic::Every, .. } | Rule::Exact { .. } => None,
+            Rule::Threshold { statistic: Statistic::Every, .. }
+            | Rule::Exact { .. }
+            | Rule::Reported { .. } => None,
             Rule::Threshold { inference, .. }
             | Rule::Difference { inference, .. }
             | Rule::Equivalence { inference, .. }
             | Rule::Proportion { inference, .. }
             | Rule::Trend { inference, .. }
             | Rule::Curve { inference, .. }
-            | Rule::Slope { inference, .. } => Some(inference),
+            | Rule::Slope { inference, .. }
+            | Rule::Ratio { inference, .. }
+            | Rule::Correlation { inference, .. }
+            | Rule::Agreement { inference, .. } => Some(inference),
         }
     }
 }

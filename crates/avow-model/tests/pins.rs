@@ -104,6 +104,8 @@ fn claim() -> Claim {
             side: Side::Two,
             deterministic: false,
             smallest: Some(0.02),
+            unpaired: false,
+            equal_spread: false,
         },
     };
     let part = Part {
@@ -117,9 +119,11 @@ fn claim() -> Claim {
             first: Value::Float(0.1),
             second: Value::Int(0),
         }),
+        crossed: None,
         reduce: vec![Reduce { dimension: "layer".to_owned(), by: Reduction::Mean }],
         per: vec!["model".to_owned()],
         replicate: Some("seed".to_owned()),
+        clusters: None,
         missing: Missing::Drop { void_above: "0.1".to_owned() },
         judge: Judge::Interval,
         rule,
@@ -134,6 +138,8 @@ fn claim() -> Claim {
         requires: vec![],
         means: BTreeMap::from([("refuted".to_owned(), "it does not".to_owned())]),
         silent_on: Some("other sizes".to_owned()),
+        after: None,
+        weight: None,
         test: Test::All(vec![Test::One(Box::new(part)), Test::Unmeasured]),
     }
 }

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use avow_model::axis::{Axis, Points};
 use avow_model::claim::{
-    Bound, Claim, Condition, Correction, Inference, Judge, Method, Missing, Part, RankStatistic, Reduction,
-    Rule, Scale, Selected, Side, Statistic, Test, Tolerance, TrendOf,
+    Bound, Claim, Coefficient, Compare, Condition, Correction, Inference, Judge, Method, Missing, Part,
+    RankStatistic, Reduction, Rule, Scale, Selected, Side, Statistic, Test, Tolerance, TrendOf, Weighting,
 };
 use avow_model::op::MEASUREMENTS_FILE;
 use avow_model::plan::{
@@ -324,9 +324,15 @@ fn family(claim: &Claim) -> Yaml {
         match claim.correct {
             Correction::Holm => "holm",
             Correction::Bonferroni => "bonferroni",
+            Correction::Hochberg => "hochberg",
+            Correction::Hommel => "hommel",
+            Correction::Bh => "bh",
+            Correction::By => "by",
             Correction::None => "none",
         },
     );
+    let dependent = matches!(claim.correct, Correction::Hochberg | Correction::Hommel);
+    map.maybe("assume", dependent.then_some("positive-dependence"));
     map.done()
 }
 
@@ -341,6 +347,8 @@ fn claim(claim: &Claim) -> Yaml {
     map.put("tier", claim.tier.word());
     map.put("family", claim.family.as_str());
     map.list("requires", texts(&claim.requires));
+    map.maybe("after", claim.after.as_deref());
+    map.maybe("weight", claim.weight.as_deref().map(decimal));
     test(&claim.test, &mut map, 0);
     map.map("means", claim.means.iter().map(|(k, v)| (k.clone(), Yaml::from(v.as_str()))));
     map.maybe("silent_on", claim.silent_on.as_deref());
@@ -350,15 +358,24 @@ fn claim(claim: &Claim) -> Yaml {
 fn test(test: &Test, map: &mut Map, depth: usize) {
     match test {
         Test::One(part) => self::part(part, map),
-        Test::All(parts) if depth < limits::AXES => {
+        Test::All(parts) | Test::Any(parts) if depth < limits::AXES => {
+            let word = if matches!(test, Test::Any(_)) { "any" } else { "all" };
             let each = parts.iter().map(|part| {
                 let mut map = Map::default();
                 self::test(part, &mut map, depth + 1);
                 map.done()
             });
-            map.list("all", each);
+            map.list(word, each);
         }
-        Test::All(_) | Test::Unmeasured => {}
+        Test::Count(count) if depth < limits::AXES => {
+            let (mut own, mut of) = (Map::default(), Map::default());
+            own.put("over", count.over.as_str());
+            own.put("at_least", count.at_least);
+            self::test(&count.of, &mut of, depth + 1);
+            own.put("of", of.done());
+            map.put("count", own.done());
+        }
+        Test::All(_) | Test::Any(_) | Test::Count(_) | Test::Unmeasured => {}
     }
 }
 
@@ -369,10 +386,8 @@ fn part(part: &Part, map: &mut Map) {
     map.put("select", format!("{}.{name}", part.select.stage));
     let filter = part.select.filter.iter();
     map.map("where", filter.map(|(k, v)| (k.clone(), Yaml::Sequence(v.iter().map(yaml).collect()))));
-    if let Some(compare) = &part.compare {
-        let arms = Yaml::Sequence(vec![yaml(&compare.first), yaml(&compare.second)]);
-        map.map("compare", [(compare.dimension.clone(), arms)].into_iter());
-    }
+    let arms = |c: &Compare| (c.dimension.clone(), Yaml::Sequence(vec![yaml(&c.first), yaml(&c.second)]));
+    map.map("compare", part.compare.iter().chain(&part.crossed).map(arms));
     map.list(
         "reduce",
         part.reduce.iter().map(|reduce| {
@@ -383,6 +398,7 @@ fn part(part: &Part, map: &mut Map) {
     );
     map.list("per", texts(&part.per));
     map.maybe("replicate", part.replicate.as_deref());
+    map.maybe("clusters", part.clusters.as_deref());
     if let (Missing::Drop { void_above }, Some(unit)) = (&part.missing, &part.replicate) {
         let mut missing = Map::default();
         missing.put("drop", unit.as_str());
@@ -390,7 +406,7 @@ fn part(part: &Part, map: &mut Map) {
         map.put("missing", missing.done());
     }
     map.maybe("judge", (part.judge == Judge::Estimate).then_some("estimate"));
-    map.put("rule", rule(&part.rule));
+    map.put("rule", rule(&part.rule, part.crossed.is_some()));
 }
 
 fn reduction(by: Reduction) -> &'static str {
@@ -403,9 +419,9 @@ fn reduction(by: Reduction) -> &'static str {
     }
 }
 
-fn rule(rule: &Rule) -> Yaml {
+fn rule(rule: &Rule, crossed: bool) -> Yaml {
     let mut map = Map::default();
-    map.put("kind", rule.word());
+    map.put("kind", if crossed { "interaction" } else { rule.word() });
     map.maybe("along", rule.along());
     match rule {
         Rule::Threshold { statistic, bound, .. } => {
@@ -419,7 +435,40 @@ fn rule(rule: &Rule) -> Yaml {
             );
             self::bound(bound, &mut map);
         }
-        Rule::Difference { bound, .. } => self::bound(bound, &mut map),
+        Rule::Difference { bound, .. } | Rule::Ratio { bound, .. } => self::bound(bound, &mut map),
+        Rule::Correlation { with, statistic, bound, .. } => {
+            let (Selected::Measurement(name) | Selected::Output(name)) = &with.of;
+            map.put("with", format!("{}.{name}", with.stage));
+            map.put(
+                "statistic",
+                match statistic {
+                    Coefficient::Spearman => "spearman",
+                    Coefficient::Kendall => "kendall",
+                    Coefficient::Pearson => "pearson",
+                },
+            );
+            self::bound(bound, &mut map);
+        }
+        Rule::Agreement { weights, bound, .. } => {
+            map.put(
+                "weights",
+                match weights {
+                    Weighting::None => "none",
+                    Weighting::Linear => "linear",
+                    Weighting::Quadratic => "quadratic",
+                },
+            );
+            self::bound(bound, &mut map);
+        }
+        Rule::Reported { read, bound, skewed } => {
+            map.maybe("low", read.low.as_deref());
+            map.maybe("high", read.high.as_deref());
+            map.maybe("level", read.level.as_deref().map(decimal));
+            map.maybe("p", read.p.as_deref());
+            map.maybe("n", read.n.as_deref());
+            map.maybe("skewed", skewed.then_some(true));
+            self::bound(bound, &mut map);
+        }
         Rule::Equivalence { about, margin, .. } => {
             map.put("about", *about);
             map.put("margin", *margin);
@@ -505,4 +554,5 @@ fn inference(rule: &Rule, inference: &Inference, map: &mut Map) {
     );
     map.maybe("variation", inference.deterministic.then_some("none"));
     map.maybe("smallest", inference.smallest);
+    map.maybe("assume", inference.equal_spread.then_some("equal-spread"));
 }

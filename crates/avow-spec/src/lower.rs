@@ -21,6 +21,7 @@ mod rule;
 mod scope;
 mod search;
 mod selection;
+mod sequence;
 mod stage;
 
 pub(crate) use axes::REPEAT;
@@ -63,6 +64,8 @@ pub(crate) mod limits {
     pub(crate) const STAGES: usize = 200_000;
     /// Most claims.
     pub(crate) const CLAIMS: usize = 10_000;
+    /// Values that a ranking or a trend of means compares one by one.
+    pub(crate) const STEPS: u64 = 100;
     /// Most values of a range.
     pub(crate) const POINTS: u64 = 1_000_000;
     /// Most values of a list or a mapping axis.

@@ -41,7 +41,13 @@ impl fmt::Display for Reach {
     /// `8 pairs: smallest possible two-sided p is 0.0078`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = match (self.paired, self.n) {
-            _ if self.method == Method::LeastSquares => "points",
+            _ if matches!(
+                self.method,
+                Method::LeastSquares | Method::Hc3 | Method::TheilSen | Method::PowerOffset
+            ) =>
+            {
+                "points"
+            }
             (true, Some(1)) => "pair",
             (true, _) => "pairs",
             (false, Some(1)) => "unit",
@@ -86,6 +92,21 @@ pub(crate) fn word(method: Method) -> &'static str {
         Method::ClopperPearson => "clopper-pearson",
         Method::Jackknife => "jackknife",
         Method::LeastSquares => "least-squares",
+        Method::Wilcoxon => "wilcoxon",
+        Method::Percentile => "percentile",
+        Method::Bca => "bca",
+        Method::BootstrapT => "bootstrap-t",
+        Method::Permutation => "permutation",
+        Method::Student => "student",
+        Method::MannWhitney => "mann-whitney",
+        Method::Wilson => "wilson",
+        Method::Newcombe => "newcombe",
+        Method::Mcnemar => "mcnemar",
+        Method::Fieller => "fieller",
+        Method::Hc3 => "hc3",
+        Method::TheilSen => "theil-sen",
+        Method::PowerOffset => "power-offset",
+        Method::Kappa => "kappa",
         Method::None => "none",
     }
 }
@@ -135,7 +156,7 @@ pub(crate) fn answer(plan: &Plan<'_>) -> Option<Answer> {
     let n = count(plan.n);
     let planned = Planned {
         claim: claim(plan.rule)?,
-        method: tested(plan.method)?,
+        method: tested(plan.rule, plan.method)?,
         sample: if plan.two_arms { Sample::Two(n, n) } else { Sample::One(n) },
         members: narrow(plan.members),
         alpha: plan.level,
@@ -165,8 +186,24 @@ pub(crate) fn answer(plan: &Plan<'_>) -> Option<Answer> {
     Some(answer)
 }
 
-fn tested(method: Method) -> Option<Tested> {
+fn tested(rule: &Rule, method: Method) -> Option<Tested> {
     Some(match method {
+        Method::Permutation if matches!(rule, Rule::Correlation { .. }) => Tested::CorrelationPermutation,
+        Method::Wilcoxon => Tested::Wilcoxon,
+        Method::Percentile => Tested::Percentile,
+        Method::Bca => Tested::Bca,
+        Method::BootstrapT => Tested::BootstrapT,
+        Method::Permutation => Tested::Permutation,
+        Method::Student => Tested::Student,
+        Method::MannWhitney => Tested::MannWhitney,
+        Method::Wilson => Tested::Wilson,
+        Method::Newcombe => Tested::Newcombe,
+        Method::Mcnemar => Tested::McNemar,
+        Method::Fieller => Tested::Fieller,
+        Method::Hc3 => Tested::Hc3,
+        Method::TheilSen => Tested::TheilSen,
+        Method::PowerOffset => Tested::PowerOffset,
+        Method::Kappa => Tested::Kappa,
         Method::T => Tested::T,
         Method::SignFlip => Tested::SignFlip,
         Method::Welch => Tested::Welch,
@@ -184,7 +221,10 @@ fn claim(rule: &Rule) -> Option<Claim> {
         | Rule::Difference { bound, .. }
         | Rule::Proportion { bound, .. }
         | Rule::Trend { bound, .. }
-        | Rule::Slope { bound, .. } => match *bound {
+        | Rule::Slope { bound, .. }
+        | Rule::Ratio { bound, .. }
+        | Rule::Correlation { bound, .. }
+        | Rule::Agreement { bound, .. } => match *bound {
             Bound::Above { bound, refute } => Region::Above { bound, refute },
             Bound::Below { bound, refute } => Region::Below { bound, refute },
             Bound::Between { low, high } => Region::Between { low, high },
@@ -194,7 +234,7 @@ fn claim(rule: &Rule) -> Option<Claim> {
         Rule::Curve { within, .. } => {
             Region::Equivalence { target: 0.0, margin: within.absolute + within.relative }
         }
-        Rule::Exact { .. } => return None,
+        Rule::Exact { .. } | Rule::Reported { .. } => return None,
     };
     let side = match rule.inference()?.side {
         Side::Two => avow_stats::Side::Two,
@@ -221,7 +261,7 @@ mod tests {
     }
 
     fn inference(method: Method, side: Side) -> Inference {
-        Inference { method, side, deterministic: false, smallest: None }
+        Inference { method, side, deterministic: false, smallest: None, unpaired: false, equal_spread: false }
     }
 
     fn smallest(rule: &Rule, method: Method, n: u64) -> (f64, bool) {

@@ -36,6 +36,8 @@ pub struct Claim {
     pub null: Option<f64>,
     /// The smallest effect of interest, as a value of θ on the claim's side of its bound.
     pub smallest: Option<f64>,
+    /// Whether θ is a ratio, whose bound b is mirrored as 1/b.
+    pub multiplicative: bool,
 }
 
 /// Which law joins a pair.
@@ -59,13 +61,19 @@ impl Law {
 impl Claim {
     /// A two-sided claim with no null value and no smallest effect.
     pub fn new(region: Region) -> Claim {
-        Claim { region, side: Side::Two, null: None, smallest: None }
+        Claim { region, side: Side::Two, null: None, smallest: None, multiplicative: false }
     }
 
     /// The same claim about an estimand whose null value is `null`.
     #[must_use]
     pub fn with_null(self, null: f64) -> Claim {
         Claim { null: Some(null), ..self }
+    }
+
+    /// The same claim about a ratio, whose null value is 1.
+    #[must_use]
+    pub fn of_ratio(self) -> Claim {
+        Claim { null: Some(1.0), multiplicative: true, ..self }
     }
 
     /// The same claim under `side`.
@@ -119,7 +127,8 @@ impl Claim {
     pub fn test(self, fit: Fit) -> Inference {
         let pair = self.pair(&fit);
         let q = self.q(pair);
-        let reversal = self.null.and_then(|null| self.region.beyond_mirror(&fit, null)).map(|p| {
+        let mirror = self.null.and_then(|null| self.region.mirror(null, self.multiplicative));
+        let reversal = mirror.and_then(|mirror| self.region.beyond(&fit, mirror)).map(|p| {
             let refute = if fit.is_point() && self.law() == Law::One { (2.0 * p).min(1.0) } else { p };
             self.q(Pair { support: 1.0, refute })
         });

@@ -80,10 +80,12 @@ pub fn by_position(claim: &Claim, estimate: f64, tie: f64) -> Decision {
         return Decision::Inconclusive(Inconclusive::CrossesBound);
     }
     let beyond =
-        claim.null.and_then(|null| claim.region.mirror(null)).is_some_and(|mirror| match claim.region {
-            Region::Above { .. } => estimate < mirror - tie,
-            Region::Below { .. } => estimate > mirror + tie,
-            Region::Between { .. } | Region::Equivalence { .. } => false,
+        claim.null.and_then(|null| claim.region.mirror(null, claim.multiplicative)).is_some_and(|mirror| {
+            match claim.region {
+                Region::Above { .. } => estimate < mirror - tie,
+                Region::Below { .. } => estimate > mirror + tie,
+                Region::Between { .. } | Region::Equivalence { .. } => false,
+            }
         });
     if beyond { Decision::Reversed } else { Decision::Refuted }
 }

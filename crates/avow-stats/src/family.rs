@@ -85,6 +85,12 @@ impl Adjusted {
         Adjusted { q, q_tilde: q, step: 1, members: 1, factor: 1 }
     }
 
+    /// A member of a family with chains or weights, whose steps have no single factor.
+    pub fn of_graph(q: f64, q_tilde: f64, members: u32) -> Adjusted {
+        let factor = if q > 0.0 { (q_tilde / q - 1e-9).ceil().clamp(1.0, 4e9) as u32 } else { members };
+        Adjusted { q, q_tilde, step: 1, members, factor }
+    }
+
     /// The level at which the member was compared: α over the factor of its step.
     pub fn level(&self, alpha: Level) -> Level {
         alpha.split(self.factor)

@@ -64,15 +64,38 @@ pub enum GraphError {
     },
 }
 
+/// The smallest level at which each member is rejected, by halving; 1 where none does. A member is Supported or Refuted
+/// at α exactly where this is at most α, because a larger α never takes a rejection away.
+pub fn adjust(nodes: &[Node]) -> Result<Vec<f64>, GraphError> {
+    const HALVINGS: u32 = 60;
+    let successors = successors(nodes)?;
+    let rejected = |member: usize, alpha: f64| run(nodes, &successors, alpha)[member].definite;
+    let smallest = |member: usize| {
+        if !rejected(member, 1.0) {
+            return 1.0;
+        }
+        let (mut out, mut inside) = (0.0, 1.0);
+        for _ in 0..HALVINGS {
+            let middle = 0.5 * (out + inside);
+            if rejected(member, middle) { inside = middle } else { out = middle }
+        }
+        inside
+    };
+    Ok((0..nodes.len()).map(smallest).collect())
+}
+
 /// Tests the members of a family at level `alpha`, in the order given.
 pub fn test(nodes: &[Node], alpha: Level) -> Result<Vec<Tested>, GraphError> {
-    let successors = successors(nodes)?;
+    Ok(run(nodes, &successors(nodes)?, alpha.to_f64()))
+}
+
+fn run(nodes: &[Node], successors: &[Option<usize>], alpha: f64) -> Vec<Tested> {
     let heads = || (0..nodes.len()).filter(|i| nodes[*i].after.is_none());
     let weights = crate::sum::sum(heads().map(|i| nodes[i].weight));
     let mut shares = vec![0.0; nodes.len()];
     let mut open = vec![false; nodes.len()];
     for head in heads() {
-        shares[head] = alpha.to_f64() * nodes[head].weight / weights;
+        shares[head] = alpha * nodes[head].weight / weights;
         open[head] = true;
     }
     let mut tested: Vec<Tested> =
@@ -94,7 +117,7 @@ pub fn test(nodes: &[Node], alpha: Level) -> Result<Vec<Tested>, GraphError> {
     for (i, result) in tested.iter_mut().enumerate().filter(|(i, _)| open[*i]) {
         *result = Tested { definite: false, level: shares[i], stopped: false };
     }
-    Ok(tested)
+    tested
 }
 
 /// The share of a finished chain, in equal parts to the members that are being tested in the others.
@@ -149,6 +172,9 @@ mod tests {
             let nodes: Vec<Node> = q.iter().map(|q| node(*q, None)).collect();
             let tested = test(&nodes, alpha()).unwrap();
             let holm = family::holm(&q);
+            for (have, want) in adjust(&nodes).unwrap().iter().zip(&holm) {
+                assert!((have - want).abs() < 1e-9, "{q:?} {have} {want}");
+            }
             for (node, corrected) in tested.iter().zip(&holm) {
                 assert_eq!(node.definite, alpha().admits(*corrected), "{q:?} {holm:?}");
             }

@@ -155,19 +155,21 @@ impl Region {
         }
     }
 
-    /// The bound whose one-sided p-value tells Reversed from Refuted: 2ν − b for the null value ν. `None` where
-    /// the claim has two bounds or its bound lies on the far side of ν.
-    pub fn mirror(self, null: f64) -> Option<f64> {
+    /// The bound whose one-sided p-value tells Reversed from Refuted: 2ν − b for the null value ν, and 1/b for a
+    /// ratio. `None` where the claim has two bounds or its bound lies on the far side of ν.
+    pub fn mirror(self, null: f64, multiplicative: bool) -> Option<f64> {
+        let of = |bound: f64| if multiplicative { null * null / bound } else { 2.0 * null - bound };
         match self {
-            Region::Above { bound, .. } if bound >= null => Some(2.0 * null - bound),
-            Region::Below { bound, .. } if bound <= null => Some(2.0 * null - bound),
+            Region::Above { bound, .. } if bound >= null => Some(of(bound)),
+            Region::Below { bound, .. } if bound <= null && (!multiplicative || bound > 0.0) => {
+                Some(of(bound))
+            }
             _ => None,
         }
     }
 
     /// The p-value of "θ is not beyond the mirrored bound".
-    pub(crate) fn beyond_mirror(self, fit: &Fit, null: f64) -> Option<f64> {
-        let mirror = self.mirror(null)?;
+    pub(crate) fn beyond(self, fit: &Fit, mirror: f64) -> Option<f64> {
         match self {
             Region::Above { .. } => Some(fit.p_at_least(mirror)),
             Region::Below { .. } => Some(fit.p_at_most(mirror)),

@@ -2,7 +2,6 @@
 //!
 //! The numbers cannot be recomputed, so they are refused where they contradict themselves. Absent: any repair.
 
-use crate::level::Level;
 use crate::region::{Pair, Region};
 
 /// What was read.
@@ -145,18 +144,14 @@ impl Reported {
         Ok(())
     }
 
-    /// (p_S, p_R) of a one-bounded region: half the two-sided p on the side of the estimate. Without a p, the interval at
-    /// 1 − `error` or wider decides as a p of `error`/2, and says nothing otherwise.
-    pub fn pair(&self, region: Region, error: Level) -> Pair {
+    /// (p_S, p_R) of a one-bounded region: half the two-sided p on the side of the estimate. Without a p, an interval at
+    /// level L that excludes the bound counts as a two-sided p of 1 − L, so that in a family it must be wide enough.
+    pub fn pair(&self, region: Region) -> Pair {
         let [bound, _] = region.ends();
         let above = self.estimate > bound;
         let one_sided = match (self.p, self.interval) {
             (Some(p), _) => 0.5 * p,
-            (None, Some(Ends { low, high, level }))
-                if 1.0 - level <= error.to_f64() * (1.0 + 1e-9) && (bound < low || bound > high) =>
-            {
-                0.5 * error.to_f64()
-            }
+            (None, Some(Ends { low, high, level })) if bound < low || bound > high => 0.5 * (1.0 - level),
             _ => 1.0,
         };
         let (up, down) = if above { (one_sided, 1.0) } else { (1.0, one_sided) };

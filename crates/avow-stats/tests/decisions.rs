@@ -50,8 +50,10 @@ fn reversed_needs_the_mirror_and_a_null() {
     let no_null = Claim::new(Region::above(0.0)).test(Units::of(&LOW).unwrap().t().unwrap());
     assert_eq!(alone(&no_null), Decision::Refuted);
     assert_eq!(alone(&by_t(Region::above(-0.01), &LOW)), Decision::Refuted);
-    assert_eq!(Region::above(-0.01).mirror(0.0), None);
-    assert_eq!(Region::below(0.25).mirror(0.5), Some(0.75));
+    assert_eq!(Region::above(-0.01).mirror(0.0, false), None);
+    assert_eq!(Region::below(0.25).mirror(0.5, false), Some(0.75));
+    // A ratio of 1.25 mirrors to 0.8.
+    assert_eq!(Region::above(1.25).mirror(1.0, true), Some(0.8));
 }
 
 #[test]

@@ -21,6 +21,7 @@ pub(super) struct Row {
     pub arm: usize,
     pub per: Vec<u32>,
     pub unit: u32,
+    pub cluster: u32,
     pub point: u32,
     /// Levels of the reduced dimensions, in the claim's order.
     pub folded: Vec<u32>,
@@ -41,6 +42,7 @@ struct Dimension {
 pub(super) struct Frame<'a> {
     part: &'a Part,
     unit: Option<Dimension>,
+    cluster: Option<Dimension>,
     along: Option<Dimension>,
     per: Vec<Dimension>,
     rest: Vec<Dimension>,
@@ -72,23 +74,25 @@ impl<'a> Frame<'a> {
         let mut frame = Frame {
             part,
             unit: part.replicate.as_deref().map(of),
+            cluster: part.clusters.as_deref().map(of),
             along: part.rule.along().map(of),
             per: part.per.iter().map(|name| of(name)).collect(),
             rest: base.filter(|name| !roles.contains(name.as_str())).map(|name| of(name)).collect(),
             rows: Vec::new(),
         };
         let folded: Vec<Dimension> = part.reduce.iter().map(|r| of(&r.dimension)).collect();
-        let compare = part.compare.as_ref().map(|c| (c, of(&c.dimension)));
-        if let Some((compare, dimension)) = &compare {
-            dimension.require(compare)?;
+        let contrasts: Vec<&Compare> = part.compare.iter().chain(&part.crossed).collect();
+        for contrast in &contrasts {
+            of(&contrast.dimension).require(contrast)?;
         }
         frame.rows = planned
             .iter()
             .filter_map(|one| {
-                let arm = match &compare {
-                    None => 0,
-                    Some((compare, _)) => arm(compare, scope.value(one, &compare.dimension)?.as_ref())?,
-                };
+                let side =
+                    |contrast: &&Compare| arm(contrast, scope.value(one, &contrast.dimension)?.as_ref());
+                // The arm of the second contrast counts twos.
+                let sides = contrasts.iter().map(side).collect::<Option<Vec<usize>>>()?;
+                let arm = sides.iter().rev().fold(0, |arm, side| 2 * arm + side);
                 Some(frame.row(&scope, one, arm, &folded))
             })
             .collect();
@@ -103,6 +107,7 @@ impl<'a> Frame<'a> {
             arm,
             per: levels(&self.per),
             unit: single(&self.unit),
+            cluster: single(&self.cluster),
             point: single(&self.along),
             folded: levels(folded),
             rest: levels(&self.rest),
@@ -126,6 +131,10 @@ impl<'a> Frame<'a> {
 
     pub fn unit_value(&self, level: u32) -> Option<Value> {
         self.unit.as_ref()?.value(level)
+    }
+
+    pub fn cluster_value(&self, level: u32) -> Option<Value> {
+        self.cluster.as_ref()?.value(level)
     }
 
     pub fn along_value(&self, level: u32) -> Option<Value> {
@@ -165,10 +174,11 @@ fn is_wanted(cell: &Cell<'_>, part: &Part) -> bool {
 
 /// The dimensions that a part gives a role; a `where` gives none, it only narrows.
 fn roles(part: &Part) -> impl Iterator<Item = &str> {
-    let compared = part.compare.iter().map(|c| c.dimension.as_str());
+    let compared = part.compare.iter().chain(&part.crossed).map(|c| c.dimension.as_str());
     let reduced = part.reduce.iter().map(|r| r.dimension.as_str());
     let per = part.per.iter().map(String::as_str);
-    compared.chain(reduced).chain(per).chain(part.replicate.as_deref()).chain(part.rule.along())
+    let units = part.replicate.as_deref().into_iter().chain(part.clusters.as_deref());
+    compared.chain(reduced).chain(per).chain(units).chain(part.rule.along())
 }
 
 fn arm(compare: &Compare, value: Option<&Value>) -> Option<usize> {
@@ -409,7 +419,7 @@ impl<'a> Selection<'a> {
         let part = self.part;
         let free = |axis: &str| {
             part.replicate.as_deref() == Some(axis)
-                || part.compare.as_ref().is_some_and(|c| c.dimension == axis)
+                || part.compare.iter().chain(&part.crossed).any(|c| c.dimension == axis)
                 || part.reduce.iter().any(|r| r.dimension == axis)
         };
         let cell = expand::cell(self.evidence.plan, member);

@@ -28,7 +28,8 @@ pub struct Joined {
     pub per: PerValues,
     /// The levels along the rule's dimension, in planned order; one without a value where there is none.
     pub points: Vec<Point>,
-    /// One or two.
+    /// One, two, or four of two crossed contrasts: first and second of the one, for first and then second of the
+    /// other.
     pub arms: usize,
     /// The units, in planned order.
     pub units: Vec<Unit>,
@@ -50,6 +51,8 @@ pub struct Point {
 pub struct Unit {
     /// The value of the replicate dimension; `None` where the claim names none.
     pub id: Option<Value>,
+    /// The cluster it belongs to; `None` where the claim names none.
+    pub cluster: Option<Value>,
     slots: Vec<Slot>,
 }
 
@@ -102,6 +105,12 @@ pub enum JoinError {
         /// The value.
         value: String,
     },
+    /// A unit that lies in several clusters.
+    #[error("a unit has more than one value of `{dimension}`, so it belongs to no one cluster")]
+    SplitUnit {
+        /// The dimension of the clusters.
+        dimension: String,
+    },
     /// Bytes cannot be averaged.
     #[error("an output's bytes cannot be reduced over `{dimension}`")]
     ReducedBytes {
@@ -118,6 +127,7 @@ impl JoinError {
             JoinError::UnknownDimension { .. } => "unknown-dimension",
             JoinError::LeftoverDimension { .. } => "leftover-dimension",
             JoinError::UnknownValue { .. } => "unknown-value",
+            JoinError::SplitUnit { .. } => "split-unit",
             JoinError::ReducedBytes { .. } => "reduced-bytes",
         }
     }
@@ -156,7 +166,12 @@ type Place = (usize, u32, u32, Vec<u32>);
 fn arrange(frame: &Frame<'_>, per: PerValues, rows: Vec<&Row>, part: &Part) -> Result<Joined, JoinError> {
     let places = fold(&rows, part)?;
     let single = unique(frame, &places)?;
-    let arms = if part.compare.is_some() { 2 } else { 1 };
+    let arms = match (&part.compare, &part.crossed) {
+        (None, _) => 1,
+        (Some(_), None) => 2,
+        (Some(_), Some(_)) => 4,
+    };
+    let clusters = clusters(&rows, part)?;
     let units: Vec<u32> =
         single.keys().map(|(_, unit, _)| *unit).collect::<BTreeSet<_>>().into_iter().collect();
     let levels: Vec<u32> = single.keys().map(|(_, _, p)| *p).collect::<BTreeSet<_>>().into_iter().collect();
@@ -167,7 +182,11 @@ fn arrange(frame: &Frame<'_>, per: PerValues, rows: Vec<&Row>, part: &Part) -> R
     let unit = |id: &u32| {
         let at = |(level, arm): (&u32, usize)| single.get(&(arm, *id, *level)).copied();
         let cells = levels.iter().flat_map(|level| (0..arms).map(move |arm| (level, arm)));
-        Unit { id: frame.unit_value(*id), slots: cells.map(|c| at(c).unwrap_or(Slot::Unplanned)).collect() }
+        Unit {
+            id: frame.unit_value(*id),
+            cluster: clusters.get(id).and_then(|level| frame.cluster_value(*level)),
+            slots: cells.map(|c| at(c).unwrap_or(Slot::Unplanned)).collect(),
+        }
     };
     Ok(Joined {
         per,
@@ -176,6 +195,39 @@ fn arrange(frame: &Frame<'_>, per: PerValues, rows: Vec<&Row>, part: &Part) -> R
         units: units.iter().map(unit).collect(),
         origins: rows.iter().filter_map(|row| row.origin.clone()).collect(),
     })
+}
+
+/// The cluster of each unit.
+fn clusters(rows: &[&Row], part: &Part) -> Result<BTreeMap<u32, u32>, JoinError> {
+    let mut found: BTreeMap<u32, u32> = BTreeMap::new();
+    for row in rows.iter().filter(|_| part.clusters.is_some()) {
+        if *found.entry(row.unit).or_insert(row.cluster) != row.cluster {
+            return Err(JoinError::SplitUnit { dimension: part.clusters.clone().unwrap_or_default() });
+        }
+    }
+    Ok(found)
+}
+
+/// Two arranged selections as the two arms of one: units and points that are equal, in the order of the first.
+pub fn beside(first: Joined, second: &Joined) -> Joined {
+    let place = |id: &Option<Value>| second.units.iter().position(|unit| unit.id == *id);
+    let column = |point: &Option<Value>| second.points.iter().position(|p| p.value == *point);
+    let mut units = Vec::new();
+    for (index, unit) in first.units.iter().enumerate() {
+        let other = place(&unit.id);
+        let slots = first.points.iter().enumerate().flat_map(|(point, level)| {
+            let there = other.zip(column(&level.value)).map(|(u, p)| second.slot(u, p, 0));
+            [first.slot(index, point, 0), there.unwrap_or(Slot::Missing)]
+        });
+        units.push(Unit { id: unit.id.clone(), cluster: unit.cluster.clone(), slots: slots.collect() });
+    }
+    let alone = second.units.iter().filter(|unit| !first.units.iter().any(|own| own.id == unit.id));
+    for unit in alone {
+        let slots = first.points.iter().flat_map(|_| [Slot::Missing, Slot::Missing]).collect();
+        units.push(Unit { id: unit.id.clone(), cluster: unit.cluster.clone(), slots });
+    }
+    let origins = first.origins.iter().chain(&second.origins).cloned().collect();
+    Joined { units, arms: 2, origins, ..first }
 }
 
 /// Folds the reduced dimensions away, in the order the claim names them.

@@ -11,21 +11,24 @@
 //! Descriptive and exploratory claims have estimates and marginal intervals, no word and no family. Absent: how
 //! a number was made, and every sentence.
 
+mod count;
 mod curve;
 mod exact;
+mod fit;
 mod reason;
+mod reported;
 mod rule;
 mod sample;
 mod tested;
 mod verdict;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use avow_model::claim::{Claim, Correction, Test, Tier};
-use avow_stats::{Adjusted, Combination, Level, Void, decide, family, qualify};
+use avow_model::claim::{Claim, Correction, Part, Rule, Selected, Selection, Test, Tier};
+use avow_stats::{Adjusted, Combination, Level, Void, decide, family, graph, qualify};
 
 use crate::evidence::Evidence;
-use crate::join;
+use crate::join::{self, JoinError, Joined};
 use crate::measure::Readings;
 pub use reason::Reason;
 use rule::Setting;
@@ -41,6 +44,8 @@ struct Member<'a> {
     tested: Tested,
     /// Set once a claim it requires was not met.
     unmet: bool,
+    /// Whether the claim before it in its sequence is not Supported.
+    stopped: bool,
     adjusted: Adjusted,
 }
 
@@ -57,8 +62,16 @@ pub fn judge(evidence: &Evidence<'_>, readings: &Readings) -> Vec<Verdict> {
         };
         let fresh: Vec<usize> =
             (0..members.len()).filter(|i| !members[*i].unmet && unmet(&members[*i])).collect();
-        if fresh.is_empty() {
+        let stopped = |m: &Member<'_>| {
+            m.claim.after.as_ref().is_some_and(|name| !supported.get(name.as_str()).unwrap_or(&false))
+        };
+        let stops: Vec<bool> = members.iter().map(stopped).collect();
+        let same = members.iter().zip(&stops).all(|(member, stops)| member.stopped == *stops);
+        if fresh.is_empty() && same {
             break;
+        }
+        for (member, stops) in members.iter_mut().zip(stops) {
+            member.stopped = stops;
         }
         for index in fresh {
             members[index].unmet = true;
@@ -71,15 +84,22 @@ pub fn judge(evidence: &Evidence<'_>, readings: &Readings) -> Vec<Verdict> {
 fn expand<'a>(evidence: &'a Evidence<'a>, readings: &Readings, claim: &'a Claim) -> Vec<Member<'a>> {
     let alpha: Result<Level, Reason> =
         claim.alpha.parse().map_err(|e: avow_stats::LevelError| Reason::BadClaim(e.to_string()));
-    let member =
-        |tested| Member { claim, alpha: alpha.clone(), tested, unmet: false, adjusted: Adjusted::alone(1.0) };
+    let member = |tested| Member {
+        claim,
+        alpha: alpha.clone(),
+        tested,
+        unmet: false,
+        stopped: false,
+        adjusted: Adjusted::alone(1.0),
+    };
     let level = match &alpha {
         Ok(level) => *level,
         Err(reason) => return vec![member(Tested::new("none", Vec::new(), Body::Void(reason.clone())))],
     };
     let context = Context { evidence, readings, claim, alpha: level };
     let tests = match &claim.test {
-        Test::All(_) => vec![context.all(&claim.test, &[])],
+        Test::All(_) | Test::Any(_) => vec![context.combination(&claim.test, &[])],
+        Test::Count(count) => vec![count::test(context, count, &[])],
         other => context.each(other, &[]),
     };
     tests.into_iter().map(member).collect()
@@ -99,7 +119,8 @@ impl Context<'_> {
     fn each(&self, test: &Test, path: &[usize]) -> Vec<Tested> {
         let part = match test {
             Test::One(part) => part,
-            Test::All(_) => return vec![self.all(test, path)],
+            Test::All(_) | Test::Any(_) => return vec![self.combination(test, path)],
+            Test::Count(count) => return vec![count::test(*self, count, path)],
             Test::Unmeasured => {
                 return vec![Tested::new("none", Vec::new(), Body::Void(Reason::Void(Void::NotMeasured)))];
             }
@@ -115,16 +136,52 @@ impl Context<'_> {
                 |at| Tested { inferential, ..Tested::new(part.rule.word(), at, Body::Void(reason.clone())) };
             members.into_iter().map(member).collect()
         };
-        match join::join(self.evidence, self.readings, part) {
+        match self.arranged(part) {
             Ok(joined) if joined.is_empty() => void(Reason::Void(Void::NoUnits)),
-            Ok(joined) => joined.iter().map(|one| rule::test(setting, one)).collect(),
+            Ok(joined) => joined.iter().map(|one| self.tested(setting, one)).collect(),
             Err(error) => void(error.into()),
         }
     }
 
+    /// The selection of a part; for a correlation both selections, as two arms.
+    fn arranged(&self, part: &Part) -> Result<Vec<Joined>, JoinError> {
+        let first = join::join(self.evidence, self.readings, part)?;
+        let Rule::Correlation { with, .. } = &part.rule else { return Ok(first) };
+        let other = Part { select: with.clone(), ..part.clone() };
+        let second = join::join(self.evidence, self.readings, &other)?;
+        let beside = |one: Joined| {
+            let same = second.iter().find(|other| other.per == one.per);
+            let empty = Joined { units: Vec::new(), origins: BTreeSet::new(), ..one.clone() };
+            join::beside(one, same.unwrap_or(&empty))
+        };
+        Ok(first.into_iter().map(beside).collect())
+    }
+
+    fn tested(&self, setting: Setting<'_>, joined: &Joined) -> Tested {
+        match &setting.part.rule {
+            Rule::Reported { read, bound, skewed } => {
+                let other = |name: &str| {
+                    let of = Selected::Measurement(name.to_owned());
+                    let part = Part {
+                        select: Selection { of, ..setting.part.select.clone() },
+                        ..setting.part.clone()
+                    };
+                    let found = join::join(self.evidence, self.readings, &part)?;
+                    Ok(found.into_iter().find(|other| other.per == joined.per))
+                };
+                reported::test(setting, joined, (read, *bound, *skewed), &other)
+            }
+            _ => rule::test(setting, joined),
+        }
+    }
+
     /// A combination as one member.
-    fn all(&self, test: &Test, path: &[usize]) -> Tested {
-        let Test::All(tests) = test else { unreachable!("called for combinations only") };
+    fn combination(&self, test: &Test, path: &[usize]) -> Tested {
+        let (word, tests): (&'static str, &[Test]) = match test {
+            Test::All(tests) => ("all", tests),
+            Test::Any(tests) => ("any", tests),
+            _ => ("all", std::slice::from_ref(test)),
+        };
         let mut parts = Vec::new();
         for (index, test) in tests.iter().enumerate() {
             let path: Vec<usize> = path.iter().copied().chain([index]).collect();
@@ -133,13 +190,14 @@ impl Context<'_> {
         let one_sided = parts.iter().filter_map(|(_, part)| part.one_sided()).all(|one_sided| one_sided);
         let combined: Vec<_> = parts.iter().map(|(_, part)| part.part()).collect();
         let damaged = parts.iter().find_map(|(_, part)| part.damage());
-        let body = match (damaged, Combination::all(&combined, one_sided)) {
+        let combine = if word == "any" { Combination::any } else { Combination::all };
+        let body = match (damaged, combine(&combined, one_sided)) {
             // Logic could do without the part; nobody should rest anything on a damaged store.
             (Some(damage), _) => Body::Void(damage),
             (None, Ok(combination)) => Body::Combined(combination),
             (None, Err(void)) => Body::Void(void.into()),
         };
-        let mut tested = Tested::new("all", Vec::new(), body);
+        let mut tested = Tested::new(word, Vec::new(), body);
         tested.parts_one_sided = one_sided;
         tested.pieces = parts.iter().map(|(_, part)| part.piece(self.alpha)).collect();
         tested.units = Units::scarcest(parts.iter().map(|(_, part)| &part.units));
@@ -192,12 +250,40 @@ fn correct(members: &mut [Member<'_>]) {
         let correction = match members[family[0]].claim.correct {
             Correction::Holm => avow_stats::Correction::Holm,
             Correction::Bonferroni => avow_stats::Correction::Bonferroni,
+            Correction::Hochberg => avow_stats::Correction::Hochberg,
+            Correction::Hommel => avow_stats::Correction::Hommel,
+            Correction::Bh => avow_stats::Correction::BenjaminiHochberg,
+            Correction::By => avow_stats::Correction::BenjaminiYekutieli,
             Correction::None => avow_stats::Correction::None,
         };
-        for (index, adjusted) in family.into_iter().zip(family::adjust(&q, correction)) {
+        let adjusted = chained(members, &family, &q).unwrap_or_else(|| family::adjust(&q, correction));
+        for (index, adjusted) in family.into_iter().zip(adjusted) {
             members[index].adjusted = adjusted;
         }
     }
+}
+
+/// The corrected p-values of a family with sequences or weights; `None` where it has neither, or where they make no
+/// graph, which a checked spec cannot say.
+fn chained(members: &[Member<'_>], family: &[usize], q: &[f64]) -> Option<Vec<Adjusted>> {
+    let claim = |index: &usize| members[*index].claim;
+    if !family.iter().any(|i| claim(i).after.is_some() || claim(i).weight.is_some()) {
+        return None;
+    }
+    let place = |name: &String| family.iter().position(|i| claim(i).name == *name);
+    let nodes: Vec<graph::Node> = family
+        .iter()
+        .zip(q)
+        .map(|(index, q)| graph::Node {
+            q: *q,
+            supports: members[*index].leans_to_support(),
+            after: claim(index).after.as_ref().and_then(place),
+            weight: claim(index).weight.as_ref().and_then(|w| w.parse().ok()).unwrap_or(1.0),
+        })
+        .collect();
+    let count = u32::try_from(family.len()).unwrap_or(u32::MAX);
+    let tilde = graph::adjust(&nodes).ok()?;
+    Some(q.iter().zip(tilde).map(|(q, tilde)| Adjusted::of_graph(*q, tilde, count)).collect())
 }
 
 /// Whether claims of a tier have verdict words.
@@ -220,6 +306,15 @@ impl Member<'_> {
         if self.unmet { 1.0 } else { self.tested.q() }
     }
 
+    /// Whether a rejection would be a Supported.
+    fn leans_to_support(&self) -> bool {
+        match &self.tested.body {
+            Body::Inferred(inference) => inference.pair.support < inference.pair.refute,
+            Body::Combined(combination) => combination.pair.support < combination.pair.refute,
+            Body::Decided { .. } | Body::Void(_) => false,
+        }
+    }
+
     /// Its place: in its family, or alone.
     fn place(&self) -> Adjusted {
         let in_family = self.tested.inferential && has_verdicts(self.claim.tier);
@@ -229,6 +324,9 @@ impl Member<'_> {
     fn decide(&self) -> (Word, Option<Reason>) {
         if self.unmet {
             return (Word::Void, Some(Reason::Void(Void::RequiresUnmet)));
+        }
+        if self.stopped {
+            return (Word::Void, Some(Reason::Void(Void::SequenceStopped)));
         }
         let alpha = match &self.alpha {
             Ok(alpha) => *alpha,
@@ -306,7 +404,7 @@ impl Member<'_> {
             Body::Inferred(inference) => {
                 let members = match self.claim.correct {
                     Correction::None => 1,
-                    Correction::Holm | Correction::Bonferroni => place.members,
+                    _ => place.members,
                 };
                 let at = |members| {
                     Interval::from(inference.interval(inference.claim.interval_error(*alpha, members)))
@@ -323,7 +421,7 @@ impl Member<'_> {
                 verdict.monte_carlo =
                     inference.monte_carlo.map(|m| MonteCarlo { draws: m.draws, error: m.error });
                 self.probabilities(verdict, inference.q, worded);
-                if worded && !self.unmet {
+                if worded && !self.unmet && !self.stopped {
                     let decision = decide(&inference.evidence(), &place, *alpha);
                     let qualifiers = qualify(inference, decision, &place, *alpha);
                     verdict.qualifiers = qualifiers.into_iter().map(Qualifier::from).collect();

@@ -22,6 +22,8 @@ pub enum Reason {
     Unreadable,
     /// Registered as `variation: none`, and the values differ.
     NotDeterministic,
+    /// A reported result contradicts itself.
+    Implausible(String),
     /// The rule cannot be applied to what is selected.
     Unsuited(String),
     /// A formula, bound or level in the claim has no value.
@@ -38,6 +40,7 @@ impl Reason {
             Reason::Damaged(_) => "damaged-evidence",
             Reason::Unreadable => "unreadable",
             Reason::NotDeterministic => "not-deterministic",
+            Reason::Implausible(_) => "implausible",
             Reason::Unsuited(_) => "unsuited",
             Reason::BadClaim(_) => "bad-claim",
         }
@@ -51,10 +54,13 @@ impl Reason {
                 JoinError::UnknownValue { dimension, value } => format!("{dimension}={value}"),
                 JoinError::UnknownDimension { dimension }
                 | JoinError::LeftoverDimension { dimension }
+                | JoinError::SplitUnit { dimension }
                 | JoinError::ReducedBytes { dimension } => dimension.clone(),
             }),
             Reason::Damaged(blob) => Some(blob.to_string()),
-            Reason::Unsuited(detail) | Reason::BadClaim(detail) => Some(detail.clone()),
+            Reason::Implausible(detail) | Reason::Unsuited(detail) | Reason::BadClaim(detail) => {
+                Some(detail.clone())
+            }
             _ => None,
         }
     }

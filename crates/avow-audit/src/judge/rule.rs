@@ -2,16 +2,16 @@
 
 use avow_model::canonical::bytes_of;
 use avow_model::claim::{
-    Bound, Condition, Inference as Settings, Judge, Method, Part, RankStatistic, Rule, Scale, Side,
-    Statistic, TrendOf,
+    Bound, Inference as Settings, Judge, Method, Part, Rule, Scale, Side, Statistic, TrendOf,
 };
 use avow_model::value::Value;
-use avow_stats::difference;
+use avow_stats::correlation;
 use avow_stats::rng::{Draws, Key};
 use avow_stats::threshold::{Every, share_that_will_pass};
-use avow_stats::{Claim, Fit, Level, Region, Units, Void, by_position, proportion, slope, sum, ties, trend};
+use avow_stats::{Claim, Level, Region, Units, Void, by_position, slope, sum, ties, trend};
 use sha2::{Digest, Sha256};
 
+use super::fit::{self, fit, level, levels, rank, scaled, succeeds};
 use super::reason::Reason;
 use super::sample::{Sample, Whole, sample};
 use super::tested::{Body, Tested};
@@ -34,13 +34,13 @@ pub(super) struct Setting<'a> {
 impl Setting<'_> {
     /// The key of random draws (statistics, section 8): the chain's first registration or else the plan, the
     /// claim, the member, the method and the purpose.
-    fn draws(&self, at: &[(String, Value)]) -> Draws {
+    pub(super) fn draws(&self, at: &[(String, Value)]) -> Draws {
         let root = match &self.evidence.registration {
             Some(registration) => registration.first.to_string(),
             None => self.evidence.digest.to_string(),
         };
         let purpose = self.path.iter().fold("test".to_owned(), |text, i| format!("{text}/{i}"));
-        let method = avow_stats::Method::SignFlip.word();
+        let method = self.part.rule.inference().map_or("none", |settings| fit::word(settings.method));
         let key = bytes_of(&("avow-stats/1", root, &self.claim.name, at, method, purpose));
         Draws::standard(Key(Sha256::digest(key).into()))
     }
@@ -80,12 +80,12 @@ pub(super) fn test(setting: Setting<'_>, joined: &Joined) -> Tested {
 fn estimand(setting: Setting<'_>, joined: &Joined) -> Tested {
     let word = setting.part.rule.word();
     let settings = setting.part.rule.inference().expect("rules without inference are tested elsewhere");
-    let whole = if settings.method == Method::Welch { Whole::Arm } else { Whole::Unit };
+    let whole = if settings.is_unpaired() { Whole::Arm } else { Whole::Unit };
     let points: Vec<usize> = (0..joined.points.len()).collect();
     let (numbers, units) = sample(joined, &points, whole, &setting.part.missing);
     let body = numbers.and_then(|numbers| {
         arms_fit(&setting.part.rule, joined)?;
-        let claim = question(&setting.part.rule)?;
+        let claim = question(&setting.part.rule, joined.arms)?;
         match setting.without_inference(settings) {
             Some(by) => position(setting, joined, &numbers, claim, by),
             None => fit(setting, joined, &numbers).map(|fit| Body::Inferred(Box::new(claim.test(fit)))),
@@ -106,34 +106,43 @@ fn estimand(setting: Setting<'_>, joined: &Joined) -> Tested {
 /// A difference needs two arms, a proportion of one arm has one.
 fn arms_fit(rule: &Rule, joined: &Joined) -> Result<(), Reason> {
     match rule {
-        Rule::Difference { .. } if joined.arms == 1 => {
-            Err(Reason::Unsuited("a difference of one arm".to_owned()))
+        Rule::Difference { .. } | Rule::Ratio { .. } | Rule::Agreement { .. } | Rule::Correlation { .. }
+            if joined.arms == 1 =>
+        {
+            Err(Reason::Unsuited(format!("a {} of one arm", rule.word())))
         }
-        Rule::Proportion { .. } if joined.arms == 2 => {
-            Err(Reason::Unsuited("a proportion of two arms".to_owned()))
+        Rule::Proportion { .. } | Rule::Ratio { .. } | Rule::Agreement { .. } if joined.arms == 4 => {
+            Err(Reason::Unsuited(format!("a {} of four arms", rule.word())))
         }
         _ => Ok(()),
     }
 }
 
 /// The claim that a rule makes about its estimand.
-fn question(rule: &Rule) -> Result<Claim, Reason> {
+fn question(rule: &Rule, arms: usize) -> Result<Claim, Reason> {
     let (region, null) = match rule {
+        Rule::Proportion { bound, .. } if arms == 2 => (region(*bound)?, Some(0.0)),
         Rule::Threshold { bound, .. } | Rule::Proportion { bound, .. } => (region(*bound)?, None),
-        Rule::Difference { bound, .. } | Rule::Trend { bound, .. } | Rule::Slope { bound, .. } => {
-            (region(*bound)?, Some(0.0))
-        }
+        Rule::Difference { bound, .. }
+        | Rule::Trend { bound, .. }
+        | Rule::Slope { bound, .. }
+        | Rule::Correlation { bound, .. }
+        | Rule::Agreement { bound, .. } => (region(*bound)?, Some(0.0)),
+        Rule::Ratio { bound, .. } => (region(*bound)?, Some(1.0)),
         Rule::Equivalence { about, margin, .. } => {
             (checked(Region::Equivalence { target: *about, margin: *margin })?, None)
         }
-        Rule::Curve { .. } | Rule::Exact { .. } => return Err(Reason::Unsuited(rule.word().to_owned())),
+        Rule::Curve { .. } | Rule::Exact { .. } | Rule::Reported { .. } => {
+            return Err(Reason::Unsuited(rule.word().to_owned()));
+        }
     };
     let settings = rule.inference();
     let side = match settings.map(|s| s.side) {
         Some(Side::One) => avow_stats::Side::One,
         _ => avow_stats::Side::Two,
     };
-    Ok(Claim { region, side, null, smallest: settings.and_then(|s| s.smallest) })
+    let multiplicative = matches!(rule, Rule::Ratio { .. });
+    Ok(Claim { region, side, null, smallest: settings.and_then(|s| s.smallest), multiplicative })
 }
 
 /// A registered bound as a region with its opposite.
@@ -149,63 +158,6 @@ pub(super) fn checked(region: Region) -> Result<Region, Reason> {
     region.checked().map_err(|error| Reason::BadClaim(error.to_string()))
 }
 
-/// The fit of a rule with its registered method.
-fn fit(setting: Setting<'_>, joined: &Joined, numbers: &Sample) -> Result<Fit, Reason> {
-    let draws = setting.draws(&joined.per);
-    let rule = &setting.part.rule;
-    let method = rule.inference().map_or(Method::None, |settings| settings.method);
-    let one = |units: &Units| one_sample(units, method, draws);
-    match rule {
-        Rule::Proportion { success, .. } => {
-            let values = numbers.values(0);
-            let successes = values.iter().filter(|v| succeeds(*success, **v)).count();
-            Ok(proportion::one_arm(successes as u64, values.len() as u64)?)
-        }
-        Rule::Trend { statistic, of, .. } => {
-            let levels = levels(joined);
-            let rows = numbers.rows();
-            let cells = trend::Cells::new(&levels, &rows)?;
-            let statistic = rank(*statistic);
-            match (of, method) {
-                (TrendOf::Pooled, Method::Jackknife) => Ok(trend::pooled(&cells, statistic)?),
-                (TrendOf::Pooled, other) => Err(unsuited(other)),
-                (TrendOf::Unit, _) => one(&cells.of_units(statistic)?),
-            }
-        }
-        Rule::Slope { scale, .. } => {
-            let (axis, rows) = scaled(*scale, joined, numbers)?;
-            match (method, rows.as_slice()) {
-                (Method::LeastSquares, [row]) => Ok(slope::of_points(&axis, row)?),
-                (Method::LeastSquares, _) => Err(unsuited(method)),
-                _ => one(&slope::of_units(&axis, &rows)?),
-            }
-        }
-        _ if method == Method::Welch => Ok(difference::welch(&numbers.values(0), &numbers.values(1))?),
-        _ => one(&level(joined, numbers)?),
-    }
-}
-
-fn one_sample(units: &Units, method: Method, draws: Draws) -> Result<Fit, Reason> {
-    Ok(match method {
-        Method::T => units.t()?,
-        Method::SignFlip => units.signs(draws)?,
-        Method::OrderStatistics => units.median()?,
-        other => return Err(unsuited(other)),
-    })
-}
-
-fn unsuited(method: Method) -> Reason {
-    Reason::Unsuited(format!("{method:?}"))
-}
-
-/// One number per unit: its value, or the difference of its pair.
-fn level(joined: &Joined, numbers: &Sample) -> Result<Units, Reason> {
-    Ok(match joined.arms {
-        2 => Units::paired(&numbers.values(0), &numbers.values(1))?,
-        _ => Units::of(&numbers.values(0))?,
-    })
-}
-
 /// `judge: estimate` and `variation: none`: the position of the estimate decides.
 fn position(
     setting: Setting<'_>,
@@ -214,8 +166,11 @@ fn position(
     claim: Claim,
     by: DecidedBy,
 ) -> Result<Body, Reason> {
-    let settings = setting.part.rule.inference();
-    let unpaired = settings.is_some_and(|s| s.method == Method::Welch);
+    if let Some(estimate) = whole_estimate(setting, numbers)? {
+        let decision = by_position(&claim, estimate, 1e-12 * estimate.abs());
+        return Ok(Body::Decided { decision, estimate: Some(estimate), by });
+    }
+    let unpaired = setting.part.rule.inference().is_some_and(Settings::is_unpaired);
     let units = if unpaired { None } else { Some(per_unit(setting, joined, numbers)?) };
     if by == DecidedBy::Position && !units.as_ref().is_some_and(Units::all_equal) {
         return Err(Reason::NotDeterministic);
@@ -232,6 +187,36 @@ fn position(
         return Err(Reason::Void(Void::NoUnits));
     }
     Ok(Body::Decided { decision: by_position(&claim, estimate, tie), estimate: Some(estimate), by })
+}
+
+/// The estimate of a rule that has none per unit: a ratio, a correlation, κ, a difference of shares.
+fn whole_estimate(setting: Setting<'_>, numbers: &Sample) -> Result<Option<f64>, Reason> {
+    let two = || (numbers.values(0), numbers.values(1));
+    Ok(match &setting.part.rule {
+        Rule::Ratio { inference, .. } => {
+            let (first, second) = two();
+            let arithmetic = inference.method == Method::Fieller;
+            let centre = |values: &[f64]| -> Result<f64, Reason> {
+                Ok(if arithmetic { sum::mean(values) } else { sum::mean(&slope::logs(values)?).exp() })
+            };
+            Some(centre(&first)? / centre(&second)?)
+        }
+        Rule::Correlation { statistic, .. } => {
+            let (first, second) = two();
+            let joined = correlation::Joined::new(&first, &second, fit::coefficient(*statistic))?;
+            Some(joined.coefficient()?)
+        }
+        Rule::Agreement { weights, .. } => Some(fit::raters(numbers, *weights)?.kappa()?.kappa),
+        Rule::Proportion { success, .. } if numbers.arms.len() == 2 => {
+            let share = |values: Vec<f64>| {
+                let hits = values.iter().filter(|value| succeeds(*success, **value)).count();
+                hits as f64 / values.len() as f64
+            };
+            let (first, second) = two();
+            Some(share(first) - share(second))
+        }
+        _ => None,
+    })
 }
 
 /// The estimate over units: their mean, or their median where the rule is about it.
@@ -265,43 +250,6 @@ fn per_unit(setting: Setting<'_>, joined: &Joined, numbers: &Sample) -> Result<U
             Ok(slope::of_units(&axis, &rows)?)
         }
         _ => level(joined, numbers),
-    }
-}
-
-fn rank(statistic: RankStatistic) -> trend::Statistic {
-    match statistic {
-        RankStatistic::Spearman => trend::Statistic::Spearman,
-        RankStatistic::Kendall => trend::Statistic::Kendall,
-    }
-}
-
-/// The levels along the rule's dimension as numbers; their order where they are not all numbers.
-fn levels(joined: &Joined) -> Vec<f64> {
-    let numbers: Option<Vec<f64>> =
-        joined.points.iter().map(|point| point.value.as_ref().and_then(Value::as_f64)).collect();
-    numbers.unwrap_or_else(|| (0..joined.points.len()).map(|i| i as f64).collect())
-}
-
-type Scaled = (Vec<f64>, Vec<Vec<f64>>);
-
-/// Axis and rows on the scale of a slope.
-fn scaled(scale: Scale, joined: &Joined, numbers: &Sample) -> Result<Scaled, Reason> {
-    let (axis, rows) = (levels(joined), numbers.rows());
-    Ok(match scale {
-        Scale::Linear => (axis, rows),
-        Scale::LogLog => {
-            let rows = rows.iter().map(|row| slope::logs(row)).collect::<Result<_, _>>()?;
-            (slope::logs(&axis)?, rows)
-        }
-    })
-}
-
-fn succeeds(condition: Condition, value: f64) -> bool {
-    match condition {
-        Condition::Above(x) => value > x,
-        Condition::AtLeast(x) => value >= x,
-        Condition::Below(x) => value < x,
-        Condition::AtMost(x) => value <= x,
     }
 }
 

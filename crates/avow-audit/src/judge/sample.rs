@@ -6,7 +6,7 @@
 
 use avow_model::claim::Missing;
 use avow_model::value::Value;
-use avow_stats::Void;
+use avow_stats::{Void, sum};
 
 use super::reason::Reason;
 use super::verdict::{ArmUnits, Units};
@@ -38,16 +38,37 @@ impl Sample {
         self.arms[arm].iter().map(|row| row[0]).collect()
     }
 
-    /// Each unit's row, a value per point; of two arms the difference, point by point.
+    /// Each unit's row, a value per point; of two arms the difference, of four the difference of differences,
+    /// point by point.
     pub fn rows(&self) -> Vec<Vec<f64>> {
+        let less = |first: &[Vec<f64>], second: &[Vec<f64>]| -> Vec<Vec<f64>> {
+            let row = |(a, b): (&Vec<f64>, &Vec<f64>)| a.iter().zip(b).map(|(x, y)| x - y).collect();
+            first.iter().zip(second).map(row).collect()
+        };
         match self.arms.as_slice() {
-            [first, second] => {
-                let difference =
-                    |(a, b): (&Vec<f64>, &Vec<f64>)| a.iter().zip(b).map(|(x, y)| x - y).collect();
-                first.iter().zip(second).map(difference).collect()
-            }
+            [first, second] => less(first, second),
+            [a, b, c, d] => less(&less(a, b), &less(c, d)),
             arms => arms.first().cloned().unwrap_or_default(),
         }
+    }
+
+    /// Units that share a cluster become one: the mean of their values, clusters in the order of their first unit.
+    /// `clusters` runs beside the rows, by arm.
+    fn clustered(self, clusters: &[Vec<Option<Value>>]) -> Sample {
+        let mean = |rows: &[&Vec<f64>]| -> Vec<f64> {
+            let points = rows.first().map_or(0, |row| row.len());
+            (0..points).map(|p| sum::mean(&rows.iter().map(|row| row[p]).collect::<Vec<f64>>())).collect()
+        };
+        let fold = |(arm, clusters): (&Vec<Vec<f64>>, &Vec<Option<Value>>)| -> Vec<Vec<f64>> {
+            let of = |cluster: &Option<Value>| {
+                let own = arm.iter().zip(clusters).filter(|(_, own)| *own == cluster).map(|(row, _)| row);
+                mean(&own.collect::<Vec<_>>())
+            };
+            distinct(clusters).iter().map(of).collect()
+        };
+        let arms = self.arms.iter().zip(clusters).map(fold).collect();
+        let ids = clusters.first().map(|c| distinct(c)).unwrap_or_default();
+        Sample { ids, arms, units: self.units }
     }
 }
 
@@ -59,14 +80,50 @@ pub(super) fn sample(
     whole: Whole,
     missing: &Missing,
 ) -> (Result<Sample, Reason>, Units) {
-    let mut out = Sample { arms: vec![Vec::new(); joined.arms], ..Sample::default() };
+    let sample = Sample { arms: vec![Vec::new(); joined.arms], ..Sample::default() };
+    let mut out = Taken { sample, clusters: vec![Vec::new(); joined.arms] };
     out.units.arms = vec![ArmUnits::default(); joined.arms];
     let mut worst = None;
     for unit in 0..joined.units.len() {
         take(joined, unit, points, whole, &mut out, &mut worst);
     }
     let units = out.units.clone();
+    let clusters = std::mem::take(&mut out.clusters);
+    let clustered = clusters.iter().flatten().any(Option::is_some);
+    let out = if clustered { out.sample.clustered(&clusters) } else { out.sample };
     (policy(&units, worst, missing).map(|()| out), units)
+}
+
+/// A sample on the way, with the cluster of each unit.
+struct Taken {
+    sample: Sample,
+    /// By arm.
+    clusters: Vec<Vec<Option<Value>>>,
+}
+
+/// Values in the order of their first appearance.
+fn distinct(values: &[Option<Value>]) -> Vec<Option<Value>> {
+    let mut order: Vec<Option<Value>> = Vec::new();
+    for value in values {
+        if !order.contains(value) {
+            order.push(value.clone());
+        }
+    }
+    order
+}
+
+impl std::ops::Deref for Taken {
+    type Target = Sample;
+
+    fn deref(&self) -> &Sample {
+        &self.sample
+    }
+}
+
+impl std::ops::DerefMut for Taken {
+    fn deref_mut(&mut self) -> &mut Sample {
+        &mut self.sample
+    }
 }
 
 fn take(
@@ -74,7 +131,7 @@ fn take(
     unit: usize,
     points: &[usize],
     whole: Whole,
-    out: &mut Sample,
+    out: &mut Taken,
     worst: &mut Option<Reason>,
 ) {
     let row = |arm: usize| points.iter().map(move |point| joined.slot(unit, *point, arm));
@@ -109,6 +166,9 @@ fn take(
     out.units.used += usize::from(complete || usable.iter().any(Option::is_some));
     out.ids.push(joined.units[unit].id.clone());
     for (arm, row) in usable.into_iter().enumerate() {
+        if row.is_some() {
+            out.clusters[arm].push(joined.units[unit].cluster.clone());
+        }
         out.arms[arm].extend(row);
     }
 }

@@ -95,6 +95,8 @@ pub fn claim(name: &str, test: Test) -> Claim {
         requires: vec![],
         means: BTreeMap::from([("refuted".to_owned(), "it does not".to_owned())]),
         silent_on: None,
+        after: None,
+        weight: None,
         test,
     }
 }
@@ -108,9 +110,11 @@ pub fn part(rule: Rule) -> Part {
             filter: BTreeMap::new(),
         },
         compare: None,
+        crossed: None,
         reduce: vec![],
         per: vec![],
         replicate: Some("seed".to_owned()),
+        clusters: None,
         missing: Missing::Void,
         judge: Judge::Interval,
         rule,
@@ -129,7 +133,14 @@ pub fn wd() -> Option<Compare> {
 
 /// Settings of an inference.
 pub fn by(method: Method) -> Inference {
-    Inference { method, side: Side::Two, deterministic: false, smallest: None }
+    Inference {
+        method,
+        side: Side::Two,
+        deterministic: false,
+        smallest: None,
+        unpaired: false,
+        equal_spread: false,
+    }
 }
 
 /// θ > bound.

@@ -364,6 +364,10 @@ fn family(verdict: &Verdict) -> String {
     let correction = match family.correct {
         Correction::Holm => "Holm",
         Correction::Bonferroni => "Bonferroni",
+        Correction::Hochberg => "Hochberg",
+        Correction::Hommel => "Hommel",
+        Correction::Bh => "Benjamini–Hochberg, a false discovery rate",
+        Correction::By => "Benjamini–Yekutieli, a false discovery rate",
         Correction::None => "not corrected",
     };
     let step = family.step_level.map(|l| format!(", step {} at level {}", family.step, number(l)));

@@ -54,6 +54,17 @@ static MISSING: Table = Table {
     with: &[],
 };
 
+static COUNT: Table = Table {
+    name: "count",
+    about: "At least so many values of a dimension hold, each judged by its estimate. It describes these units.",
+    keys: &[
+        must("over", Shape::Dimension, "the dimension whose values are counted"),
+        must("at_least", Shape::Int(1, 1_000_000), "how many must hold"),
+        must("of", Shape::Again(part), "what must hold at a value; counts nest"),
+    ],
+    with: &[],
+};
+
 static REDUCTION: Shape = Shape::Named(Names::Dimension, &Shape::Word(REDUCTIONS));
 
 /// The keys that select numbers and decide on them; a claim has them, and so has each part of an `all`.
@@ -77,7 +88,12 @@ static PART_KEYS: &[Key] = &[
         "everything",
         "only records with these values of an axis, attribute or record key",
     ),
-    key("compare", ARMS_KEY, "", "a contrast, first minus second: `{wd: [0.1, 0]}`"),
+    key(
+        "compare",
+        ARMS_KEY,
+        "",
+        "a contrast, first minus second: `{wd: [0.1, 0]}`; over two dimensions for an interaction",
+    ),
     key(
         "reduce",
         REDUCE_KEY,
@@ -100,12 +116,16 @@ static PART_KEYS: &[Key] = &[
     key("judge", Shape::Word(JUDGE), "interval", "what decides"),
     key("rule", Shape::Tagged(RULES), "", "what supports or refutes the claim"),
     key("all", ALL_KEY, "", "parts that must all hold; needs no correction to be Supported"),
-    later("any", "parts of which one must hold"),
-    later("count", "how many units must hold"),
-    later("clusters", "units that depend on one another"),
+    key("any", ALL_KEY, "", "parts of which one must hold; needs no correction to be Refuted"),
+    key("count", Shape::Map(&COUNT), "", "how many values of a dimension must hold; arithmetic, no test"),
+    key(
+        "clusters",
+        Shape::Dimension,
+        "units are independent",
+        "what is sampled independently: the units of one cluster become one number",
+    ),
     later("assume", "an assumption that a method needs"),
     later("scale", "the scale values are taken on (`log`)"),
-    later("weight", "this member's share of α"),
 ];
 const FILTER_KEY: Shape =
     Shape::Named(Names::Dimension, &Shape::Either(&[Shape::Scalar, Shape::List(&Shape::Scalar)]));
@@ -132,7 +152,8 @@ pub(crate) static CLAIM: Table = Table {
         key("requires", CLAIMS_KEY, "none", "claims that must be Supported, else this one is Void"),
         key("means", Shape::Map(&VERDICTS), "", "registered text printed under a verdict"),
         key("silent_on", Shape::Text, "", "what the claim does not speak about; registered"),
-        later("after", "a fixed sequence: tested only if that claim is Supported"),
+        key("after", Shape::Name, "", "a fixed sequence: tested only once that claim is Supported"),
+        key("weight", Shape::Positive, "1", "its share of α among the first claims of sequences"),
         later("gate", "error control across tiers"),
     ],
     with: &[&PART],

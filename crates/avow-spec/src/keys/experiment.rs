@@ -11,17 +11,21 @@ pub(crate) static CORRECTIONS: &[Word] = &[
     word("holm", "step-down; controls the chance of any wrong verdict in the family"),
     word("bonferroni", "every member at α/m"),
     word("none", "no correction; every output says so"),
-    word_later("hochberg", "step-up, under positive dependence"),
-    word_later("hommel", "step-up, under positive dependence"),
+    word("hochberg", "step-up, under positive dependence"),
+    word("hommel", "step-up, under positive dependence"),
     word_later("max", "one permutation for all members"),
-    word_later("bh", "false discovery rate"),
-    word_later("by", "false discovery rate, any dependence"),
+    word("bh", "false discovery rate"),
+    word("by", "false discovery rate, any dependence"),
 ];
 
 static FAMILY_KEYS: &[Key] = &[
     key("alpha", Shape::Share, "`analysis.alpha`", "the level of the family, above 0 and below 0.5"),
     key("correct", Shape::Word(CORRECTIONS), "`analysis.correct`", "how the members are corrected"),
+    key("assume", Shape::Word(DEPENDENCE), "nothing", "what `hochberg` and `hommel` need of the p-values"),
 ];
+
+static DEPENDENCE: &[Word] =
+    &[word("positive-dependence", "the p-values are independent or positively dependent")];
 
 static FAMILY: Table = Table {
     name: "family",

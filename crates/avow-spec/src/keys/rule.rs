@@ -1,7 +1,7 @@
 //! Keys of the rules.
 
 use super::{Form, Key, Shape, Table, Word};
-use super::{form, form_later, key, later, must, word, word_later};
+use super::{form, key, later, must, word, word_later};
 
 static SIDES: &[Word] =
     &[word("two", "q is twice the smaller one-sided p"), word("one", "q is the smaller one-sided p")];
@@ -15,24 +15,35 @@ static METHODS: &[Word] = &[
     word("clopper-pearson", "exact, for a proportion"),
     word("jackknife", "over units, for a pooled trend"),
     word("least-squares", "for a slope without units"),
-    word_later("wilcoxon", "signed ranks"),
-    word_later("permutation", "relabelling of two arms"),
-    word_later("student", "two arms of equal spread"),
-    word_later("mann-whitney", "ranks of two arms"),
-    word_later("bca", "bootstrap, ten units or more"),
-    word_later("percentile", "bootstrap, ten units or more"),
-    word_later("bootstrap-t", "bootstrap, ten units or more"),
+    word("wilcoxon", "signed ranks"),
+    word("permutation", "relabelling of two arms"),
+    word("student", "two arms of equal spread"),
+    word("mann-whitney", "ranks of two arms"),
+    word("bca", "bootstrap, ten units or more"),
+    word("percentile", "bootstrap, ten units or more"),
+    word("bootstrap-t", "bootstrap, ten units or more"),
     word_later("bounded", "for values with a declared range"),
-    word_later("wilson", "for a proportion"),
-    word_later("newcombe", "for two proportions"),
-    word_later("fisher", "for two proportions"),
-    word_later("mcnemar", "for two paired proportions"),
+    word("wilson", "for a proportion"),
+    word("newcombe", "for two proportions"),
+    word("mcnemar", "for two paired proportions"),
     word_later("page", "for a trend"),
-    word_later("monotone", "for a trend"),
-    word_later("hc3", "for a slope"),
-    word_later("theil-sen", "for a slope"),
-    word_later("power-offset", "for a slope"),
-    word_later("fieller", "for a ratio"),
+    word("hc3", "for a slope"),
+    word("theil-sen", "for a slope"),
+    word("power-offset", "for a slope"),
+    word("fieller", "for a ratio of arithmetic means"),
+    word("kappa", "for an agreement"),
+];
+static ASSUMPTIONS: &[Word] =
+    &[word("equal-spread", "both arms vary alike: permutation of arms of unequal size")];
+static COEFFICIENTS: &[Word] = &[
+    word("spearman", "Spearman's ρ"),
+    word("kendall", "Kendall's τ-b"),
+    word("pearson", "the product-moment correlation"),
+];
+static WEIGHTS: &[Word] = &[
+    word("none", "any disagreement counts the same"),
+    word("linear", "disagreement grows with the distance of the categories"),
+    word("quadratic", "disagreement grows with its square"),
 ];
 static VARIATION: &[Word] = &[word("none", "the quantity is deterministic: position decides")];
 static STATISTICS: &[Word] = &[
@@ -44,7 +55,7 @@ static RANKS: &[Word] = &[word("spearman", "Spearman's ρ"), word("kendall", "Ke
 static TREND_OF: &[Word] = &[
     word("unit", "the mean over units of the correlation within a unit"),
     word("pooled", "the correlation over all cells"),
-    word_later("means", "every adjacent step"),
+    word("means", "every adjacent step by itself, all of which must hold"),
 ];
 static SCALES: &[Word] =
     &[word("linear", "values as they are"), word("log-log", "natural logarithms of both")];
@@ -103,8 +114,7 @@ static INFERENCE: Table = Table {
         key("side", Shape::Word(SIDES), "two", "one or two sides"),
         key("variation", Shape::Word(VARIATION), "", "`none`: the quantity is deterministic"),
         key("smallest", Shape::Quantity, "none", "the smallest effect of interest"),
-        later("assume", "an assumption that a method needs"),
-        later("skewed", "the interval need not hold the estimate"),
+        key("assume", Shape::Word(ASSUMPTIONS), "nothing", "an assumption that a method needs"),
         later("directions", "a stricter control of errors of direction"),
     ],
     with: &[],
@@ -185,6 +195,60 @@ static EXACT: Table = Table {
     with: &[],
 };
 
+static RATIO: Table = Table {
+    name: "rule: ratio",
+    about: "The ratio of the two arms that `compare` names: of geometric means, or with `fieller` of arithmetic ones.",
+    keys: &[KIND],
+    with: &[&BOUNDS, &INFERENCE],
+};
+static INTERACTION: Table = Table {
+    name: "rule: interaction",
+    about: "The difference of differences that a `compare` over two dimensions names.",
+    keys: &[KIND],
+    with: &[&BOUNDS, &INFERENCE],
+};
+static CORRELATION: Table = Table {
+    name: "rule: correlation",
+    about: "The correlation of two selections over the units.",
+    keys: &[
+        KIND,
+        must("with", Shape::Selector, "the other selection, `stage.name`"),
+        key("statistic", Shape::Word(COEFFICIENTS), "spearman", "which correlation"),
+    ],
+    with: &[&BOUNDS, &INFERENCE],
+};
+static AGREEMENT: Table = Table {
+    name: "rule: agreement",
+    about: "The agreement beyond chance (κ) of the two raters that `compare` names, on the same items.",
+    keys: &[KIND, key("weights", Shape::Word(WEIGHTS), "none", "how far apart categories are")],
+    with: &[&BOUNDS, &INFERENCE],
+};
+static RANKING: Table = Table {
+    name: "rule: ranking",
+    about: "An order of the values of a dimension: every earlier one is larger than the next. Or one that is the largest.",
+    keys: &[
+        KIND,
+        must("over", Shape::Dimension, "the dimension whose values are ranked"),
+        key("order", Shape::Items(&Shape::Scalar, 2, 100), "", "the values, the largest first"),
+        key("best", Shape::Scalar, "", "one value that exceeds all others"),
+    ],
+    with: &[&INFERENCE],
+};
+static REPORTED: Table = Table {
+    name: "rule: reported",
+    about: "A result that the experiment's own analysis computes: the selection is its estimate, the rest are measurements of the same stage. Shown as computed by the experiment's code.",
+    keys: &[
+        KIND,
+        key("low", Shape::Name, "", "the measurement with the lower end of the interval"),
+        key("high", Shape::Name, "", "the measurement with its upper end"),
+        key("level", Shape::Share, "0.95", "the confidence level of the interval"),
+        key("p", Shape::Name, "", "the measurement with the two-sided p-value against the bound"),
+        key("n", Shape::Name, "", "the measurement with the number of units"),
+        key("skewed", Shape::Bool, "false", "the interval need not hold the estimate"),
+    ],
+    with: &[&BOUNDS],
+};
+
 /// The rules by the word under `kind`.
 pub(crate) static RULES: &[Form] = &[
     form("threshold", &THRESHOLD),
@@ -195,10 +259,10 @@ pub(crate) static RULES: &[Form] = &[
     form("curve", &CURVE),
     form("slope", &SLOPE),
     form("exact", &EXACT),
-    form_later("correlation"),
-    form_later("ratio"),
-    form_later("ranking"),
-    form_later("agreement"),
-    form_later("interaction"),
-    form_later("reported"),
+    form("correlation", &CORRELATION),
+    form("ratio", &RATIO),
+    form("ranking", &RANKING),
+    form("agreement", &AGREEMENT),
+    form("interaction", &INTERACTION),
+    form("reported", &REPORTED),
 ];

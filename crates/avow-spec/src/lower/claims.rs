@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use avow_model::claim::{
-    Claim, Compare, Correction, Judge, Missing, Part, Reduce, Reduction, Selected, Tier,
+    Claim, Compare, Correction, Judge, Missing, Part, Reduce, Reduction, Selected, Selection, Tier,
 };
 use avow_model::expression::Expression;
 use avow_model::value::Value;
@@ -15,6 +15,7 @@ use super::family::{self, Resolver};
 use super::rule::{self, Arms, Choice, Context};
 use super::scope::Stages;
 use super::selection::{self, Chosen, Dimension};
+use super::sequence;
 use super::{Cx, limits};
 use crate::diagnostic::{Diagnostic, did_you_mean, listed};
 use crate::keys::Names;
@@ -47,6 +48,8 @@ pub(super) struct PartDraft {
 pub(super) enum TestDraft {
     One(Box<PartDraft>),
     All(Vec<TestDraft>),
+    Any(Vec<TestDraft>),
+    Count { over: String, at_least: u64, of: Box<TestDraft> },
     Unmeasured,
 }
 
@@ -69,10 +72,18 @@ pub(super) fn read(cx: &Cx<'_>, axes: &Axes, stages: &Stages<'_, '_>, exclude: &
     let mut entries: Vec<&Entry> = entries.iter().take(limits::CLAIMS).filter(named).collect();
     entries.sort_by(|a, b| a.key.cmp(&b.key));
     let mut selected = HashSet::new();
-    let reader = Reader { cx, axes, stages, exclude, budget: std::cell::Cell::new(limits::EVALUATIONS) };
+    let reader = Reader {
+        cx,
+        axes,
+        stages,
+        exclude,
+        budget: std::cell::Cell::new(limits::EVALUATIONS),
+        counted: std::cell::RefCell::default(),
+    };
     let drafts: Vec<ClaimDraft<'_>> =
         entries.iter().map(|entry| reader.claim(entry, &mut selected)).collect();
     requires(cx, &entries);
+    sequence::check(cx, &drafts);
     let families = family::families(cx, &drafts);
     let members = family::members(&drafts);
     let mut found = Claims { claims: Vec::new(), reach: Vec::new(), selected };
@@ -97,6 +108,8 @@ pub(super) fn read(cx: &Cx<'_>, axes: &Axes, stages: &Stages<'_, '_>, exclude: &
             requires: required(&draft.entry.value),
             means: means(&draft.entry.value),
             silent_on: text(&draft.entry.value, "silent_on"),
+            after: text(&draft.entry.value, "after"),
+            weight: draft.entry.value.get("weight").and_then(|n| n.number()).map(|x| x.to_string()),
             test,
         });
     }
@@ -184,6 +197,8 @@ struct Reader<'r, 'd, 'a> {
     exclude: &'r [Expression],
     /// Names that may still be looked up to count the units that exclusions leave.
     budget: std::cell::Cell<u64>,
+    /// Dimensions that the counts around a part count over, outermost first.
+    counted: std::cell::RefCell<Vec<String>>,
 }
 
 impl Reader<'_, '_, '_> {
@@ -196,7 +211,7 @@ impl Reader<'_, '_, '_> {
             let message = format!("the family `{family}` is that of the {family} tier");
             self.cx.push(Diagnostic::error("family", at, message).hint(format!("write `tier: {family}`")));
         }
-        let bare = ["select", "all"].iter().all(|key| entry.value.entry(key).is_none());
+        let bare = ["select", "all", "any", "count"].iter().all(|key| entry.value.entry(key).is_none());
         if bare && entry.value.entry("says").is_none() {
             let message = format!("the claim `{}` says nothing and selects nothing", entry.key);
             let hint = "give it `says:`, and `select:` with a `rule:`";
@@ -213,20 +228,43 @@ impl Reader<'_, '_, '_> {
         at: &Range<usize>,
         selected: &mut HashSet<(String, String)>,
     ) -> Option<TestDraft> {
-        const OWN: [&str; 9] =
-            ["select", "where", "compare", "reduce", "per", "replicate", "missing", "judge", "rule"];
-        if let Some(all) = node.get("all") {
-            for entry in OWN.iter().filter_map(|key| node.entry(key)) {
-                let message = format!("`{}` belongs to the parts of the `all`, not beside it", entry.key);
+        const OWN: [&str; 10] = [
+            "select",
+            "where",
+            "compare",
+            "reduce",
+            "per",
+            "replicate",
+            "clusters",
+            "missing",
+            "judge",
+            "rule",
+        ];
+        let joined: Vec<&str> =
+            ["all", "any", "count"].into_iter().filter(|key| node.get(key).is_some()).collect();
+        if let [word, others @ ..] = joined.as_slice() {
+            let beside = OWN.iter().chain(others);
+            for entry in beside.filter_map(|key| node.entry(key)) {
+                let message = format!("`{}` belongs to the parts of the `{word}`, not beside it", entry.key);
                 self.cx
                     .push(Diagnostic::error("key", entry.at.clone(), message).hint("move it into each part"));
             }
-            let parts = all.one_or_more();
-            let read = parts.iter().filter_map(|part| {
+            let mut read = |part: &Node| {
                 let start = part.span.start..part.span.start;
                 self.test(part, &start, selected)
-            });
-            return Some(TestDraft::All(read.collect()));
+            };
+            let body = node.get(word)?;
+            if *word == "count" {
+                let over = body.get("over")?.text()?.to_owned();
+                let at_least = body.get("at_least")?.scalar()?.text.parse().ok()?;
+                self.counted.borrow_mut().push(over.clone());
+                let of = read(body.get("of")?).map(Box::new);
+                self.counted.borrow_mut().pop();
+                let of = of?;
+                return Some(TestDraft::Count { over, at_least, of });
+            }
+            let parts = body.one_or_more().iter().filter_map(|part| read(part)).collect();
+            return Some(if *word == "any" { TestDraft::Any(parts) } else { TestDraft::All(parts) });
         }
         if node.entry("select").is_none() {
             for entry in OWN.iter().filter_map(|key| node.entry(key)).take(1) {
@@ -241,14 +279,81 @@ impl Reader<'_, '_, '_> {
             self.cx.push(Diagnostic::error("missing-key", at.clone(), message).hint(hint));
             return None;
         }
-        let part = self.part(node)?;
+        if let Some(steps) = self.steps(node) {
+            let parts = steps.into_iter().filter_map(|step| self.part(node, Some(step)));
+            return Some(TestDraft::All(parts.map(|part| TestDraft::One(Box::new(part))).collect()));
+        }
+        let part = self.part(node, None)?;
         if let Selected::Output(output) = &part.part.select.of {
             selected.insert((part.part.select.stage.clone(), output.clone()));
         }
         Some(TestDraft::One(Box::new(part)))
     }
 
-    fn part(&self, node: &Node) -> Option<PartDraft> {
+    /// The comparisons that a ranking, or a trend of means, consists of; `None` for other rules.
+    fn steps(&self, node: &Node) -> Option<Vec<Compare>> {
+        let rule = node.get("rule")?;
+        let kind = rule.get("kind")?.text()?;
+        let means = kind == "trend" && rule.get("of").and_then(|n| n.text()) == Some("means");
+        if kind != "ranking" && !means {
+            return None;
+        }
+        let at = rule.get(if means { "along" } else { "over" })?;
+        let dimension = at.text()?;
+        let error = |message: &str, hint: &str| {
+            self.cx.push(Diagnostic::error("levels", rule.span.clone(), message.to_owned()).hint(hint));
+            Some(Vec::new())
+        };
+        if let Some(entry) = node.entry("compare") {
+            let message = format!("a {kind} names what it compares by itself");
+            self.cx.push(Diagnostic::error("compare", entry.at.clone(), message).hint("leave `compare` out"));
+        }
+        let step = |first: Value, second: Value| Compare { dimension: dimension.to_owned(), first, second };
+        let values: Vec<Value> = match self.axes.get(dimension).filter(|known| !known.axis.is_derived()) {
+            Some(known) if known.len() <= limits::STEPS => {
+                (0..known.len()).filter_map(|i| known.axis.value(i)).collect()
+            }
+            Some(_) => return error("there are too many values to compare one by one", "narrow the axis"),
+            None => Vec::new(),
+        };
+        if means {
+            let falls = rule.entry("below").is_some();
+            if values.len() < 3 {
+                return error(
+                    "a trend of means runs along an axis with three or more values",
+                    "use `of: pooled`",
+                );
+            }
+            let pair = |pair: &[Value]| match falls {
+                true => step(pair[0].clone(), pair[1].clone()),
+                false => step(pair[1].clone(), pair[0].clone()),
+            };
+            return Some(values.windows(2).map(pair).collect());
+        }
+        let own = |n: &Node| n.value();
+        match (rule.get("order"), rule.get("best")) {
+            (Some(order), None) => {
+                let order: Vec<Value> = order.items()?.iter().filter_map(|item| own(item)).collect();
+                Some(order.windows(2).map(|pair| step(pair[0].clone(), pair[1].clone())).collect())
+            }
+            (None, Some(best)) => {
+                let best = own(best)?;
+                let key = super::axes::key(&best);
+                let others: Vec<Value> =
+                    values.into_iter().filter(|value| super::axes::key(value) != key).collect();
+                if others.is_empty() {
+                    return error("`best` needs an axis with other values to exceed", "or give an `order`");
+                }
+                Some(others.into_iter().map(|other| step(best.clone(), other)).collect())
+            }
+            _ => error(
+                "a ranking has an `order` or a `best`, one of them",
+                "e.g. `order: [large, base, small]`",
+            ),
+        }
+    }
+
+    fn part(&self, node: &Node, step: Option<Compare>) -> Option<PartDraft> {
         let (cx, axes) = (self.cx, self.axes);
         let before = cx.errors();
         let rule_node = node.get("rule")?;
@@ -259,15 +364,28 @@ impl Reader<'_, '_, '_> {
             chosen.filter(cx, axes, filter);
         }
         let mut used = BTreeSet::new();
-        let compare = node.get("compare").and_then(|n| self.compare(n, &chosen, &mut used));
+        let (compare, crossed) = match &step {
+            Some(step) => (self.checked_step(rule_node, step, &chosen, &mut used), None),
+            None => {
+                node.get("compare").map_or((None, None), |n| self.compare(n, rule_node, &chosen, &mut used))
+            }
+        };
+        for counted in self.counted.borrow().iter() {
+            let at = node.get("select").map_or(node.span.clone(), |n| n.span.clone());
+            if chosen.dimension(cx, axes, counted, at).is_some() {
+                used.insert(counted.clone());
+            }
+        }
         let reduce = node.get("reduce").map(|n| self.reduce(n, &chosen, &mut used)).unwrap_or_default();
         let (per, members) = self.per(node, &chosen, &mut used);
-        if let Some((at, along)) = rule::along(node)
+        if step.is_none()
+            && let Some((at, along)) = rule::along(node)
             && chosen.dimension(cx, axes, along, at.span.clone()).is_some()
         {
             self.claim_dimension(along, at, &mut used);
         }
         let replicate = self.replicate(node, &chosen, &mut used);
+        let clusters = self.clusters(node, &chosen, &mut used);
         let leftover = chosen.leftover(axes, &used);
         let lost = rule_node.get("kind").and_then(|n| n.text()).is_some_and(rule::runs_along)
             && rule_node.get("along").is_none();
@@ -279,15 +397,35 @@ impl Reader<'_, '_, '_> {
         let (arms, n) = self.units(node, &chosen, compare.as_ref(), replicate.as_deref());
         let judge = match node.get("judge").and_then(|n| n.text()) {
             Some("estimate") => Judge::Estimate,
+            // What a count counts is judged where there is one unit at most.
+            _ if !self.counted.borrow().is_empty() => Judge::Estimate,
             _ => Judge::Interval,
         };
         let context =
             Context { cx, axes, chosen: &chosen, arms, replicate: replicate.clone(), n, per: &per, judge };
-        context.check_along(rule_node);
-        let draft = rule::read(&context, rule_node)?;
+        let draft = if step.is_some() {
+            context.step(rule_node)?
+        } else if rule_node.get("kind").and_then(|n| n.text()) == Some("correlation") {
+            let with = self.other(node, rule_node)?;
+            context.correlation(rule_node, with)?
+        } else {
+            context.check_along(rule_node);
+            rule::read(&context, rule_node)?
+        };
         let missing = self.missing(node, replicate.as_deref());
         let select = chosen.selection;
-        let part = Part { select, compare, reduce, per, replicate, missing, judge, rule: draft.rule };
+        let part = Part {
+            select,
+            compare,
+            crossed,
+            reduce,
+            per,
+            replicate,
+            clusters,
+            missing,
+            judge,
+            rule: draft.rule,
+        };
         // Points stand for units where there are none.
         let n = draft.points.or(n).filter(|_| !faulty);
         Some(PartDraft { part, choice: draft.choice, n, arms, members, at: rule_node.span.clone() })
@@ -303,16 +441,70 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    fn compare(&self, node: &Node, chosen: &Chosen<'_, '_>, used: &mut BTreeSet<String>) -> Option<Compare> {
+    /// The other selection of a correlation, with the claim's `where`.
+    fn other(&self, node: &Node, rule: &Node) -> Option<Selection> {
+        let mut other = selection::choose(self.cx, self.stages, rule.get("with")?, false)?;
+        if let Some(filter) = node.get("where") {
+            other.filter(self.cx, self.axes, filter);
+        }
+        Some(other.selection)
+    }
+
+    /// What is sampled independently: an axis, an attribute or a record key that every unit has one value of.
+    fn clusters(&self, node: &Node, chosen: &Chosen<'_, '_>, used: &mut BTreeSet<String>) -> Option<String> {
+        let at = node.get("clusters")?;
+        let name = at.text()?;
+        chosen.dimension(self.cx, self.axes, name, at.span.clone())?;
+        used.insert(name.to_owned());
+        Some(name.to_owned())
+    }
+
+    /// One step of a ranking, its values checked like those of a `compare`.
+    fn checked_step(
+        &self,
+        rule: &Node,
+        step: &Compare,
+        chosen: &Chosen<'_, '_>,
+        used: &mut BTreeSet<String>,
+    ) -> Option<Compare> {
+        used.insert(step.dimension.clone());
+        let dimension = chosen.dimension(self.cx, self.axes, &step.dimension, rule.span.clone())?;
+        let own =
+            |value: &Value| chosen.own_value(self.cx, self.axes, (&step.dimension, &dimension), value, rule);
+        let (first, second) = (own(&step.first)?, own(&step.second)?);
+        Some(Compare { dimension: step.dimension.clone(), first, second })
+    }
+
+    /// A contrast, and for an interaction a second one crossed with it.
+    fn compare(
+        &self,
+        node: &Node,
+        rule: &Node,
+        chosen: &Chosen<'_, '_>,
+        used: &mut BTreeSet<String>,
+    ) -> (Option<Compare>, Option<Compare>) {
         // However wrong the rest is, these dimensions are spoken for.
         used.extend(node.entries().iter().map(|entry| entry.key.clone()));
-        let [entry] = node.entries() else {
-            if node.is_map() {
-                let message = format!("a contrast is over one dimension, not {}", node.entries().len());
-                self.cx.push(Diagnostic::error("compare", node.span.clone(), message));
+        let crosses = rule.get("kind").and_then(|n| n.text()) == Some("interaction");
+        match (node.entries(), crosses) {
+            ([one], false) => (self.contrast(one, chosen), None),
+            ([first, second], true) => (self.contrast(first, chosen), self.contrast(second, chosen)),
+            (entries, _) => {
+                if node.is_map() {
+                    let wanted = if crosses {
+                        "an interaction is over two dimensions"
+                    } else {
+                        "a contrast is over one dimension"
+                    };
+                    let message = format!("{wanted}, not {}", entries.len());
+                    self.cx.push(Diagnostic::error("compare", node.span.clone(), message));
+                }
+                (None, None)
             }
-            return None;
-        };
+        }
+    }
+
+    fn contrast(&self, entry: &Entry, chosen: &Chosen<'_, '_>) -> Option<Compare> {
         let dimension = chosen.dimension(self.cx, self.axes, &entry.key, entry.at.clone())?;
         let [first, second] = entry.value.items()? else { return None };
         let mut values = Vec::new();
@@ -429,8 +621,10 @@ impl Reader<'_, '_, '_> {
         compare: Option<&Compare>,
         replicate: Option<&str>,
     ) -> (Arms, Option<u64>) {
-        let welch = node.get("rule").and_then(|r| r.get("method")).and_then(|n| n.text()) == Some("welch");
-        let attempted = node.get("compare").is_some();
+        let named = node.get("rule").and_then(|r| r.get("method")).and_then(|n| n.text());
+        let kind = node.get("rule").and_then(|r| r.get("kind")).and_then(|n| n.text());
+        let unpaired = named.is_some_and(rule::names_two_samples) && kind != Some("correlation");
+        let attempted = node.get("compare").is_some() || compare.is_some();
         let Some(replicate) = replicate else {
             return (if attempted { Arms::Paired } else { Arms::None }, Some(1));
         };
@@ -453,7 +647,7 @@ impl Reader<'_, '_, '_> {
             let of = |value: &Value| counts.get(value).map_or(0, |(_, n)| *n);
             return (Arms::Unpaired, Some(of(&compare.first).min(of(&compare.second))));
         }
-        (if welch { Arms::Unpaired } else { Arms::Paired }, all)
+        (if unpaired { Arms::Unpaired } else { Arms::Paired }, all)
     }
 
     /// How many values of the replicate axis have a cell (in both arms) that is not excluded. Groups under

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use avow_model::claim::{Correction, Judge, Method, Part, Rule, Selected, Side, Statistic, Test};
+use avow_model::claim::{Correction, Count, Judge, Method, Part, Rule, Selected, Side, Statistic, Test};
 use avow_stats::Level;
 
 use super::Cx;
@@ -45,8 +45,19 @@ pub(super) fn settings(cx: &Cx<'_>, own: Option<&Node>) -> Family {
     let correct = match find("correct").and_then(|n| n.text()) {
         Some("bonferroni") => Correction::Bonferroni,
         Some("none") => Correction::None,
+        Some("hochberg") => Correction::Hochberg,
+        Some("hommel") => Correction::Hommel,
+        Some("bh") => Correction::Bh,
+        Some("by") => Correction::By,
         _ => Correction::Holm,
     };
+    let assumed = own.and_then(|n| n.get("assume")).is_some();
+    if matches!(correct, Correction::Hochberg | Correction::Hommel) && !assumed {
+        let at = find("correct").map_or(0..0, |n| n.span.clone());
+        let message = "this correction holds only if the p-values are independent or positively dependent";
+        let hint = "claim that in the family, `families: {NAME: {correct: …, assume: positive-dependence}}`, or use `holm`";
+        cx.push(Diagnostic::error("dependence", at, message).hint(hint));
+    }
     Family { level, alpha, correct }
 }
 
@@ -85,7 +96,7 @@ pub(super) fn members(drafts: &[ClaimDraft<'_>]) -> HashMap<String, u64> {
     for draft in drafts {
         let own = match &draft.test {
             TestDraft::One(part) if infers(&part.part) => part.members,
-            TestDraft::All(parts) if parts.iter().any(any_infers) => 1,
+            TestDraft::All(parts) | TestDraft::Any(parts) if parts.iter().any(any_infers) => 1,
             _ => 0,
         };
         let slot = count.entry(draft.family.clone()).or_default();
@@ -97,12 +108,15 @@ pub(super) fn members(drafts: &[ClaimDraft<'_>]) -> HashMap<String, u64> {
 fn any_infers(test: &TestDraft) -> bool {
     match test {
         TestDraft::One(part) => infers(&part.part),
-        TestDraft::All(parts) => parts.iter().any(any_infers),
-        TestDraft::Unmeasured => false,
+        TestDraft::All(parts) | TestDraft::Any(parts) => parts.iter().any(any_infers),
+        TestDraft::Count { .. } | TestDraft::Unmeasured => false,
     }
 }
 
 fn infers(part: &Part) -> bool {
+    if matches!(part.rule, Rule::Reported { .. }) {
+        return true;
+    }
     part.judge == Judge::Interval && part.rule.inference().is_some_and(|inference| !inference.deterministic)
 }
 
@@ -120,6 +134,12 @@ impl Resolver<'_, '_> {
         match draft {
             TestDraft::One(part) => Test::One(Box::new(self.part(*part, out))),
             TestDraft::All(parts) => Test::All(parts.into_iter().map(|part| self.test(part, out)).collect()),
+            TestDraft::Any(parts) => Test::Any(parts.into_iter().map(|part| self.test(part, out)).collect()),
+            TestDraft::Count { over, at_least, of } => {
+                // Parts under a count are judged by their estimates, so nothing is said of their reach.
+                let of = self.test(*of, &mut Vec::new());
+                Test::Count(Box::new(Count { over, at_least, of }))
+            }
             TestDraft::Unmeasured => Test::Unmeasured,
         }
     }

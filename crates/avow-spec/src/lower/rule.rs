@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use avow_model::axis::Points;
 use avow_model::claim::{
-    Bound, Inference, Judge, Method, RankStatistic, Rule, Scale, Side, Statistic, Tolerance, TrendOf,
+    Bound, Coefficient, Inference, Judge, Method, RankStatistic, Reported, Rule, Scale, Selection, Side,
+    Statistic, Tolerance, TrendOf, Weighting,
 };
 use avow_model::expression::Expression;
 use avow_model::value::Value;
@@ -16,6 +17,7 @@ use super::selection::{Chosen, Dimension};
 use crate::diagnostic::{Diagnostic, listed};
 use crate::reach;
 use crate::tree::Node;
+use crate::units;
 
 /// What a rule must know of the part it belongs to.
 pub(super) struct Context<'c, 'd, 'a> {
@@ -78,8 +80,11 @@ pub(super) fn set_method(rule: &mut Rule, method: Method) {
         | Rule::Proportion { inference, .. }
         | Rule::Trend { inference, .. }
         | Rule::Curve { inference, .. }
-        | Rule::Slope { inference, .. } => inference.method = method,
-        Rule::Exact { .. } => {}
+        | Rule::Slope { inference, .. }
+        | Rule::Ratio { inference, .. }
+        | Rule::Correlation { inference, .. }
+        | Rule::Agreement { inference, .. } => inference.method = method,
+        Rule::Exact { .. } | Rule::Reported { .. } => {}
     }
 }
 
@@ -100,6 +105,10 @@ pub(super) fn read(context: &Context<'_, '_, '_>, node: &Node) -> Option<Draft> 
         "curve" => context.curve(node),
         "slope" => context.slope(node),
         "exact" => context.exact(node),
+        "ratio" => context.ratio(node),
+        "interaction" => context.interaction(node),
+        "agreement" => context.agreement(node),
+        "reported" => context.reported(node),
         _ => None,
     }
 }
@@ -139,7 +148,13 @@ impl Context<'_, '_, '_> {
             _ => Side::Two,
         };
         let smallest = node.get("smallest").and_then(|n| self.quantity(n));
-        (Inference { method: Method::None, side, deterministic, smallest }, choice)
+        let resampled = matches!(
+            choice,
+            Choice::Fixed(Method::Percentile | Method::Bca | Method::BootstrapT | Method::Permutation)
+        );
+        let unpaired = self.arms == Arms::Unpaired && (resampled || choice == Choice::Fixed(Method::None));
+        let equal_spread = node.get("assume").and_then(|n| n.text()) == Some("equal-spread");
+        (Inference { method: Method::None, side, deterministic, smallest, unpaired, equal_spread }, choice)
     }
 
     fn units_needed(&self, node: &Node, inference: &Inference) -> bool {
@@ -170,7 +185,7 @@ impl Context<'_, '_, '_> {
             _ => Statistic::Mean,
         };
         let (default, allowed): (Method, &[Method]) = match statistic {
-            Statistic::Mean => (Method::T, &[Method::T, Method::SignFlip]),
+            Statistic::Mean => (Method::T, ONE_SAMPLE),
             Statistic::Median => (Method::OrderStatistics, &[Method::OrderStatistics]),
             Statistic::Every => (Method::None, &[]),
         };
@@ -204,11 +219,9 @@ impl Context<'_, '_, '_> {
 
     fn paired_inference(&self, node: &Node) -> (Inference, Choice) {
         match self.arms {
-            Arms::Unpaired => self.inference(node, Choice::Fixed(Method::Welch), &[Method::Welch]),
-            Arms::Paired => {
-                self.inference(node, Choice::Paired, &[Method::T, Method::SignFlip, Method::Welch])
-            }
-            Arms::None => self.inference(node, Choice::Fixed(Method::T), &[Method::T, Method::SignFlip]),
+            Arms::Unpaired => self.inference(node, Choice::Fixed(Method::Welch), TWO_SAMPLES),
+            Arms::Paired => self.inference(node, Choice::Paired, ONE_SAMPLE),
+            Arms::None => self.inference(node, Choice::Fixed(Method::T), ONE_SAMPLE),
         }
     }
 
@@ -239,20 +252,25 @@ impl Context<'_, '_, '_> {
     }
 
     fn proportion(&self, node: &Node) -> Option<Draft> {
-        self.no_arms(node);
         let success = self.success(node.get("success")?)?;
         let bound = self.bound(node)?;
+        let least = if self.arms == Arms::None { 0.0 } else { -1.0 };
         let edges = match bound {
-            Bound::Above { bound, .. } => (0.0..1.0).contains(&bound),
-            Bound::Below { bound, .. } => bound > 0.0 && bound <= 1.0,
-            Bound::Between { low, high } => (0.0..1.0).contains(&low) && high > 0.0 && high <= 1.0,
+            Bound::Above { bound, .. } => (least..1.0).contains(&bound),
+            Bound::Below { bound, .. } => bound > least && bound <= 1.0,
+            Bound::Between { low, high } => (least..1.0).contains(&low) && high > least && high <= 1.0,
         };
         if !edges {
-            self.error("bound", node, "a proportion lies between 0 and 1", "");
+            let what = if self.arms == Arms::None { "a proportion" } else { "a difference of proportions" };
+            self.error("bound", node, format!("{what} lies between {least} and 1"), "");
             return None;
         }
-        let only = Method::ClopperPearson;
-        let (inference, choice) = self.inference(node, Choice::Fixed(only), &[only]);
+        let (default, allowed): (Method, &[Method]) = match self.arms {
+            Arms::None => (Method::ClopperPearson, &[Method::ClopperPearson, Method::Wilson]),
+            Arms::Paired => (Method::Mcnemar, &[Method::Mcnemar]),
+            Arms::Unpaired => (Method::Newcombe, &[Method::Newcombe]),
+        };
+        let (inference, choice) = self.inference(node, Choice::Fixed(default), allowed);
         let fine = self.units_needed(node, &inference);
         fine.then_some(Draft::new(Rule::Proportion { success, bound, inference }, choice))
     }
@@ -420,9 +438,24 @@ impl Context<'_, '_, '_> {
         };
         self.numeric(along_node, along, scale == Scale::LogLog);
         let (default, allowed, least): (_, &[Method], u64) = match self.replicate {
-            Some(_) => (Method::T, &[Method::T, Method::SignFlip], 2),
-            None => (Method::LeastSquares, &[Method::LeastSquares], 4),
+            Some(_) => (Method::T, ONE_SAMPLE, 2),
+            None => {
+                let named = node.get("method").and_then(|n| n.text());
+                let least = match named {
+                    Some("theil-sen") => 6,
+                    Some("power-offset") => 5,
+                    _ => 4,
+                };
+                (Method::LeastSquares, POINTS, least)
+            }
         };
+        if node.get("method").and_then(|n| n.text()) == Some("power-offset") {
+            self.numeric(along_node, along, true);
+            if scale == Scale::LogLog {
+                let hint = "leave `scale` out: the exponent is that of the values themselves";
+                self.error("key", node, "`power-offset` fits y = a·x^−α + c on the linear scale", hint);
+            }
+        }
         if let Some(levels) = self.levels(along)
             && levels < least
         {
@@ -433,6 +466,134 @@ impl Context<'_, '_, '_> {
         let points = if self.replicate.is_none() { self.levels(along) } else { None };
         let rule = Rule::Slope { along: along.to_owned(), scale, bound, inference };
         Some(Draft { rule, choice, points })
+    }
+
+    fn two_arms(&self, node: &Node, what: &str) -> bool {
+        if self.arms == Arms::None {
+            let hint = "write `compare: {AXIS: [FIRST, SECOND]}` beside the rule";
+            self.error("compare", node, format!("{what} needs the two arms it compares"), hint);
+        }
+        self.arms != Arms::None
+    }
+
+    fn ratio(&self, node: &Node) -> Option<Draft> {
+        let bound = self.bound(node)?;
+        if !self.two_arms(node, "a ratio") {
+            return None;
+        }
+        let positive = match bound {
+            Bound::Above { bound, refute } | Bound::Below { bound, refute } => bound > 0.0 && refute > 0.0,
+            Bound::Between { low, .. } => low > 0.0,
+        };
+        if !positive {
+            self.error(
+                "bound",
+                node,
+                "a ratio of positive values is above zero",
+                "1 says that nothing differs",
+            );
+            return None;
+        }
+        let (default, allowed): (Method, &[Method]) = match self.arms {
+            Arms::Unpaired => (Method::Welch, &[Method::Welch]),
+            _ => (Method::T, &[Method::T, Method::Fieller]),
+        };
+        let (inference, choice) = self.inference(node, Choice::Fixed(default), allowed);
+        let fine = self.units_needed(node, &inference);
+        fine.then_some(Draft::new(Rule::Ratio { bound, inference }, choice))
+    }
+
+    /// The contrast of two crossed comparisons is a difference like any other.
+    fn interaction(&self, node: &Node) -> Option<Draft> {
+        let bound = self.bound(node)?;
+        if !self.two_arms(node, "an interaction") {
+            return None;
+        }
+        let (inference, choice) = match self.arms {
+            Arms::Unpaired => self.inference(node, Choice::Fixed(Method::Welch), &[Method::Welch]),
+            _ => self.inference(node, Choice::Paired, ONE_SAMPLE),
+        };
+        let fine = self.units_needed(node, &inference);
+        fine.then_some(Draft::new(Rule::Difference { bound, inference }, choice))
+    }
+
+    /// The rule of one step of a ranking: the first exceeds the second.
+    pub(super) fn step(&self, node: &Node) -> Option<Draft> {
+        let bound = Bound::Above { bound: 0.0, refute: 0.0 };
+        let (inference, choice) = self.paired_inference(node);
+        let fine = self.units_needed(node, &inference);
+        fine.then_some(Draft::new(Rule::Difference { bound, inference }, choice))
+    }
+
+    /// A correlation with another selection, which the caller has found.
+    pub(super) fn correlation(&self, node: &Node, with: Selection) -> Option<Draft> {
+        self.no_arms(node);
+        let bound = self.inside_one(node, "a correlation")?;
+        let statistic = match node.get("statistic").and_then(|n| n.text()) {
+            Some("kendall") => Coefficient::Kendall,
+            Some("pearson") => Coefficient::Pearson,
+            _ => Coefficient::Spearman,
+        };
+        let only = Method::Permutation;
+        let (inference, choice) = self.inference(node, Choice::Fixed(only), &[only]);
+        let fine = self.units_needed(node, &inference);
+        fine.then_some(Draft::new(Rule::Correlation { with, statistic, bound, inference }, choice))
+    }
+
+    fn agreement(&self, node: &Node) -> Option<Draft> {
+        let bound = self.inside_one(node, "κ")?;
+        if !self.two_arms(node, "an agreement") {
+            return None;
+        }
+        let weights = match node.get("weights").and_then(|n| n.text()) {
+            Some("linear") => Weighting::Linear,
+            Some("quadratic") => Weighting::Quadratic,
+            _ => Weighting::None,
+        };
+        let only = Method::Kappa;
+        let (inference, choice) = self.inference(node, Choice::Fixed(only), &[only]);
+        let fine = self.units_needed(node, &inference);
+        fine.then_some(Draft::new(Rule::Agreement { weights, bound, inference }, choice))
+    }
+
+    fn inside_one(&self, node: &Node, what: &str) -> Option<Bound> {
+        let bound = self.bound(node)?;
+        let ends = match bound {
+            Bound::Above { bound, refute } | Bound::Below { bound, refute } => [bound, refute],
+            Bound::Between { low, high } => [low, high],
+        };
+        if ends.iter().any(|x| *x <= -1.0 || *x >= 1.0) {
+            self.error("bound", node, format!("{what} lies between -1 and 1"), "");
+            return None;
+        }
+        Some(bound)
+    }
+
+    fn reported(&self, node: &Node) -> Option<Draft> {
+        self.no_arms(node);
+        let bound = self.bound(node)?;
+        if matches!(bound, Bound::Between { .. }) {
+            let hint = "claim each bound by itself, joined by `all:`";
+            self.error("bound", node, "a reported result is held against one bound", hint);
+            return None;
+        }
+        let name = |key: &str| node.get(key).and_then(|n| n.text()).map(str::to_owned);
+        let level = node.get("level").and_then(|n| units::share(&n.scalar()?.text));
+        let read = Reported { low: name("low"), high: name("high"), level, p: name("p"), n: name("n") };
+        if read.low.is_some() != read.high.is_some() {
+            self.error("missing-key", node, "an interval has two ends", "give both `low` and `high`");
+        }
+        if read.p.is_none() && read.low.is_none() {
+            let hint = "name the measurement with the p-value (`p:`) or the interval (`low:`, `high:`)";
+            self.error("missing-key", node, "nothing reported could decide this", hint);
+            return None;
+        }
+        if self.replicate.is_some() {
+            let hint = "let one stage read all units and write one result, e.g. with `gather`";
+            self.error("units", node, "a reported result is one number, not one per unit", hint);
+        }
+        let skewed = node.get("skewed").and_then(|n| n.scalar()).is_some_and(|s| s.text == "true");
+        Some(Draft::new(Rule::Reported { read, bound, skewed }, Choice::Fixed(Method::None)))
     }
 
     fn exact(&self, node: &Node) -> Option<Draft> {
@@ -545,9 +706,47 @@ fn attributes_hint(known: &Known) -> String {
     }
 }
 
+/// The methods for one number per unit.
+const ONE_SAMPLE: &[Method] =
+    &[Method::T, Method::SignFlip, Method::Wilcoxon, Method::Percentile, Method::Bca, Method::BootstrapT];
+
+/// The methods for two independent arms.
+const TWO_SAMPLES: &[Method] = &[
+    Method::Welch,
+    Method::Student,
+    Method::Permutation,
+    Method::MannWhitney,
+    Method::Percentile,
+    Method::Bca,
+    Method::BootstrapT,
+];
+
+/// The methods for points without units.
+const POINTS: &[Method] = &[Method::LeastSquares, Method::Hc3, Method::TheilSen, Method::PowerOffset];
+
+/// Whether naming this method says that the units of two arms do not pair.
+pub(super) fn names_two_samples(word: &str) -> bool {
+    matches!(word, "welch" | "student" | "permutation" | "mann-whitney" | "newcombe")
+}
+
 /// The method of a word.
 fn method_of(word: &str) -> Option<Method> {
-    const ALL: [Method; 7] = [
+    const ALL: [Method; 22] = [
+        Method::Kappa,
+        Method::Wilcoxon,
+        Method::Percentile,
+        Method::Bca,
+        Method::BootstrapT,
+        Method::Permutation,
+        Method::Student,
+        Method::MannWhitney,
+        Method::Wilson,
+        Method::Newcombe,
+        Method::Mcnemar,
+        Method::Fieller,
+        Method::Hc3,
+        Method::TheilSen,
+        Method::PowerOffset,
         Method::T,
         Method::SignFlip,
         Method::Welch,
