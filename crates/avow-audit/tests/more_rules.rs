@@ -130,7 +130,7 @@ fn a_correlation_of_two_selections() {
 fn raters_agree_beyond_chance() {
     let value = |rater: usize, item: usize| {
         let category = item % 3;
-        (if rater == 1 && item % 7 == 0 { (category + 1) % 3 } else { category }) as f64
+        (if rater == 1 && item.is_multiple_of(7) { (category + 1) % 3 } else { category }) as f64
     };
     let rule = Rule::Agreement { weights: Weighting::None, bound: above(0.6), inference: by(Method::Kappa) };
     let raters =
