@@ -144,6 +144,9 @@ fn shares(
             _ => proportion::one_arm(successes, trials)?,
         });
     }
+    if !matches!(method, Method::Newcombe | Method::Mcnemar) {
+        return Err(unsuited(method));
+    }
     let second = hits(1);
     if unpaired {
         let arm = |hits: &[bool]| Arm { successes: count(hits), trials: hits.len() as u64 };
