@@ -11,6 +11,7 @@ mod context;
 mod diagnostics;
 mod exit;
 mod failure;
+mod large;
 mod logging;
 mod output;
 mod places;

@@ -1,5 +1,6 @@
 //! What `--only` names: a stage, or some members of it.
 
+use avow_model::axis::Axis;
 use avow_model::expand::{self, Member};
 use avow_model::plan::Plan;
 use avow_model::value::Value;
@@ -63,12 +64,26 @@ impl Target {
         self.stage
     }
 
-    /// The members it names.
+    /// The members it names. Counts through the axes that are left open, not through the whole stage.
     pub fn members<'a>(&'a self, plan: &'a Plan) -> impl Iterator<Item = Member> + 'a {
-        expand::members(plan, self.stage).filter(move |member| {
-            let cell = expand::cell(plan, *member);
-            self.at.iter().all(|(axis, index)| cell.index(axis) == Some(*index))
-        })
+        let fixed = |axis: &str| self.at.iter().find(|(name, _)| name == axis).map(|(_, index)| *index);
+        let scope = plan.stages[self.stage].scope.iter();
+        let open: Vec<&Axis> =
+            scope.filter(|name| fixed(name).is_none()).filter_map(|name| plan.axis(name)).collect();
+        // An axis that is fixed to two values has no member.
+        let possible = self.at.iter().all(|(axis, index)| fixed(axis) == Some(*index));
+        let count = open.iter().map(|axis| axis.len()).fold(u64::from(possible), u64::saturating_mul);
+        let one = move |combination: u64| {
+            let mut rest = combination;
+            let mut chosen = Vec::with_capacity(open.len());
+            for axis in open.iter().rev() {
+                chosen.push((axis.name.as_str(), rest % axis.len().max(1)));
+                rest /= axis.len().max(1);
+            }
+            let picked = |name: &str| chosen.iter().find(|(axis, _)| *axis == name).map(|(_, i)| *i);
+            expand::member_at(plan, self.stage, |name| picked(name).or_else(|| fixed(name)))
+        };
+        (0..count).filter_map(one).filter(|member| expand::exists(plan, *member))
     }
 }
 

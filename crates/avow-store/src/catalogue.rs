@@ -20,7 +20,7 @@ mod lookup;
 mod scan;
 mod table;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -47,6 +47,22 @@ pub struct Run {
     pub experiment: String,
     /// The plan it carried out.
     pub plan: PlanDigest,
+}
+
+/// The actions that were ever attempted, by the beginning of their digests.
+#[derive(Debug)]
+pub struct Actions(HashSet<u64>);
+
+impl Actions {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// False where there is certainly no attempt at this action.
+    pub fn may_hold(&self, action: ActionDigest) -> bool {
+        self.0.contains(&key_of(action.as_bytes()))
+    }
 }
 
 /// A view of all journals of a project that reads only what is asked for.
@@ -119,6 +135,17 @@ impl Catalogue {
     pub fn latest(&self, experiment: Option<&str>) -> Option<Run> {
         let wanted = |run: &Run| experiment.is_none_or(|name| name == run.experiment);
         self.runs().into_iter().rev().find(wanted)
+    }
+
+    /// Which actions there are attempts at, for those who would ask about very many.
+    ///
+    /// # Errors
+    /// Where the catalogue is damaged and cannot be built anew.
+    pub fn actions(&self) -> Result<Actions, StoreError> {
+        let keys = self.asking(|inner| Ok(inner.scan.all(ACTIONS)))?;
+        let added = self.added.entries()?;
+        let keys = keys.into_iter().map(|entry| entry.key);
+        Ok(Actions(keys.chain(added.iter().map(|r| key_of(r.attempt.action.as_bytes()))).collect()))
     }
 
     /// Where a run stands; `None` where there is no such run.

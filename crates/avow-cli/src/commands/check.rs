@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use avow_model::expand;
-use avow_model::plan::Plan;
 use avow_model::search::{Search, searches};
 use avow_spec::Diagnostic;
 
@@ -12,6 +10,7 @@ use crate::compiled::{Compiled, compile};
 use crate::context::Spec;
 use crate::diagnostics;
 use crate::exit::Exit;
+use crate::large;
 use crate::output::{Failure, Output};
 use crate::words;
 use crate::world::{Depth, ProjectWorld};
@@ -71,7 +70,7 @@ fn say_good(spec: &Spec, compiled: &Compiled, full: bool, output: &Output) -> Re
     if full {
         return output.data(avow_spec::full(plan, &compiled.terms, &compiled.code).trim_end());
     }
-    let members = (0..plan.stages.len()).map(|i| members(plan, i)).fold(0, u64::saturating_add);
+    let members = large::members(plan);
     output.data(format!(
         "{}: good. {}, {}, {}",
         spec.shown,
@@ -88,11 +87,4 @@ fn say_good(spec: &Spec, compiled: &Compiled, full: bool, output: &Output) -> Re
         output.data(format!("  {reach}"))?;
     }
     Ok(())
-}
-
-/// How many members a stage has. Excluded cells of a very large sweep are not counted out one by one.
-fn members(plan: &Plan, stage: usize) -> u64 {
-    const COUNTED: u64 = 100_000;
-    let span = expand::span(plan, &plan.stages[stage]);
-    if span <= COUNTED { expand::count(plan, stage) } else { span }
 }

@@ -29,6 +29,7 @@ use crate::commands::run::Control;
 use crate::context::{Planned, Reading, Spec};
 use crate::exit::Exit;
 use crate::failure;
+use crate::large::LARGE;
 use crate::output::{Failure, Output};
 use crate::secrets::Vault;
 use crate::settings;
@@ -67,6 +68,13 @@ pub fn explain(args: &args::Explain, output: &Output) -> Result<Exit, Failure> {
     let planned = spec.plan(output)?;
     let plan = &planned.plan;
     let target = Target::parse(plan, &args.member).map_err(|_| unknown(plan, &args.member))?;
+    if target.members(plan).nth(LARGE as usize).is_some() {
+        return Err(Failure::new(
+            Exit::Usage,
+            format!("`{}` names too many members to explain", args.member),
+        )
+        .hint("name one: a member looks like `train[seed=3]`"));
+    }
     let reading = Reading::open(&spec.project, &plan.experiment)?;
     // Only what is asked about, and what it reads from.
     let planner = forecast(&planned, &reading, vec![target.clone()])?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use avow_engine::{Lookup, current_registration};
 use avow_model::attempt::Attempt;
 use avow_model::expand;
-use avow_planner::{Command, Event, Found, Miss, Planner, Reason, Settings, Target};
+use avow_planner::{Command, Event, Found, Graph, Miss, Planner, Reason, Settings, Target};
 use avow_store::{RecordStore, meter};
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -15,6 +15,7 @@ use crate::args;
 use crate::context::{Planned, Reading, Spec};
 use crate::exit::Exit;
 use crate::failure;
+use crate::large::{self, LARGE, Outlook};
 use crate::output::{Failure, Output};
 use crate::words;
 
@@ -45,6 +46,14 @@ pub fn show(
     output: &Output,
 ) -> Result<(), Failure> {
     let reading = Reading::open(&spec.project, &planned.plan.experiment)?;
+    let members = large::members(&planned.plan);
+    if only.is_empty() && members > LARGE {
+        if all || json {
+            return Err(Failure::new(Exit::Usage, format!("{members} members are too many to be listed"))
+                .hint("name some: `avow plan --only 'STAGE[axis=value]'`"));
+        }
+        return show_large(planned, &reading, output);
+    }
     let planner = forecast(planned, &reading, targets(planned, only)?)?;
     let members: Vec<Member> = planner
         .reasons()
@@ -60,9 +69,35 @@ pub fn show(
     }
     let running: BTreeSet<&str> = members.iter().filter(|m| m.runs).map(|m| m.stage.as_str()).collect();
     let price = prices(planned, &reading, &running)?;
-    summary(planned, &planner, &members, &price, output)?;
+    let reused = members.iter().filter(|m| !m.runs).count() as u64;
+    let rows = by_stage(planned, &planner, &members);
+    summary(planned, (members.len() as u64, reused), rows, &price, output)?;
     for line in if all { listed(&members) } else { grouped(&members) } {
         output.data(format!("  {line}"))?;
+    }
+    Ok(())
+}
+
+/// Prints a forecast that keeps no state for each member.
+fn show_large(planned: &Planned, reading: &Reading, output: &Output) -> Result<(), Failure> {
+    let plan = &planned.plan;
+    let graph = |error| failure::engine(avow_engine::EngineError::Graph(error));
+    let graph = Graph::new(plan).map_err(graph)?;
+    let actions = reading.index.actions().map_err(failure::store)?;
+    let stages = with_lookup(reading, |lookup| large::forecast(plan, &graph, lookup, &actions))?;
+    let sum = |of: fn(&Outlook) -> u64| stages.iter().map(|(_, outlook)| of(outlook)).sum::<u64>();
+    let (members, reused) = (sum(|o| o.members), sum(|o| o.reused));
+    let runs = |outlook: &Outlook| outlook.members > outlook.reused;
+    let names =
+        stages.iter().filter(|(_, outlook)| runs(outlook)).map(|(i, _)| plan.stages[*i].name.as_str());
+    let price = prices(planned, reading, &names.collect())?;
+    let rows =
+        stages.iter().map(|(stage, o)| (plan.stages[*stage].name.as_str(), o.members, o.members - o.reused));
+    summary(planned, (members, reused), rows, &price, output)?;
+    for (first, reason, count) in stages.iter().flat_map(|(_, outlook)| {
+        outlook.groups.iter().map(|(reason, (first, count))| (*first, reason, *count))
+    }) {
+        output.data(format!("  {}", group(&expand::label(plan, first), reason, count)))?;
     }
     Ok(())
 }
@@ -78,45 +113,59 @@ fn grouped(members: &[Member]) -> Vec<String> {
         let key = (member.stage.as_str(), member.reason.as_str());
         groups.entry(key).or_insert((&member.member, 0)).1 += 1;
     }
-    let line = |((_, reason), (first, count)): ((&str, &str), (&str, u64))| match count {
-        1 => format!("{first} {reason}"),
-        n => format!("{first} and {} more: {reason}", n - 1),
-    };
-    groups.into_iter().map(line).collect()
+    groups.into_iter().map(|((_, reason), (first, count))| group(first, reason, count)).collect()
 }
 
-fn summary(
+/// Members of one stage with one reason.
+fn group(first: &str, reason: &str, count: u64) -> String {
+    match count {
+        1 => format!("{first} {reason}"),
+        n => format!("{first} and {} more: {reason}", n - 1),
+    }
+}
+
+/// Prints how many members there are and how many would be reused, then the same by stage with how many would run.
+fn summary<'a>(
     planned: &Planned,
-    planner: &Planner,
-    members: &[Member],
+    (members, reused): (u64, u64),
+    stages: impl Iterator<Item = (&'a str, u64, u64)>,
     price: &BTreeMap<String, f64>,
     output: &Output,
 ) -> Result<(), Failure> {
-    let tally = planner.tally();
     output.data(format!(
-        "{}: {}, {} reused, {} to run",
+        "{}: {}, {reused} reused, {} to run",
         planned.plan.experiment,
-        words::count(tally.members, "member"),
-        tally.reused,
-        members.iter().filter(|m| m.runs).count(),
+        words::count(members, "member"),
+        members - reused,
     ))?;
     let mut rows = vec![["stage", "reused", "to run", "CPU time"].map(str::to_owned).to_vec()];
-    let mut by_stage: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for member in members {
-        let (all, runs) = by_stage.entry(&member.stage).or_default();
-        *all += 1;
-        *runs += usize::from(member.runs);
-    }
-    for stage in planner.graph().order().iter().map(|i| &planned.plan.stages[*i].name) {
-        let Some((all, runs)) = by_stage.get(stage.as_str()).copied() else { continue };
+    for (stage, all, runs) in stages {
         let cost = price.get(stage).map(|mean| words::seconds(mean * runs as f64));
         let cost = if runs == 0 { String::new() } else { cost.unwrap_or_else(|| "not known yet".to_owned()) };
-        rows.push(vec![stage.clone(), (all - runs).to_string(), runs.to_string(), cost]);
+        rows.push(vec![stage.to_owned(), (all - runs).to_string(), runs.to_string(), cost]);
     }
     for line in words::columns(&rows).lines() {
         output.data(format!("  {line}"))?;
     }
     Ok(())
+}
+
+/// Members of a forecast by stage: the stage, how many there are, and how many would run.
+fn by_stage<'a>(
+    planned: &'a Planned,
+    planner: &'a Planner,
+    members: &'a [Member],
+) -> impl Iterator<Item = (&'a str, u64, u64)> {
+    let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for member in members {
+        let (all, runs) = counts.entry(&member.stage).or_default();
+        *all += 1;
+        *runs += u64::from(member.runs);
+    }
+    planner.graph().order().iter().filter_map(move |stage| {
+        let name = planned.plan.stages[*stage].name.as_str();
+        counts.get(name).map(|(all, runs)| (name, *all, *runs))
+    })
 }
 
 /// Mean CPU seconds of the successful attempts so far, for stages that would run.
@@ -149,36 +198,44 @@ pub fn forecast(planned: &Planned, reading: &Reading, only: Vec<Target>) -> Resu
     let settings = Settings { cpus: 0, memory: u64::MAX, keep_going: true, only, terms: BTreeMap::new() };
     let graph = |error| failure::engine(avow_engine::EngineError::Graph(error));
     let mut planner = Planner::new(Arc::clone(&planned.plan), settings).map_err(graph)?;
+    meter::members(planner.tally().members);
+    with_lookup(reading, |lookup| {
+        let mut commands = planner.owed();
+        while let Some(command) = commands.pop() {
+            let Command::Look { member, action, digest, .. } = command else { continue };
+            let stage = &planned.plan.stages[member.stage as usize];
+            let found = match lookup.find(stage, &action, digest) {
+                Ok(sought) => sought.found,
+                // Damage is a miss here as in a run; `store check` is where it is named.
+                Err(error) if error.is_unusable_blob() => Found::Miss(Miss::NeverRun),
+                Err(error) => return Err(failure::store(error)),
+            };
+            commands.extend(planner.handle(Event::Looked { member, found }).into_iter().filter(is_look));
+        }
+        Ok(())
+    })?;
+    Ok(planner)
+}
+
+/// Asks with what a look-up depends on besides the action.
+fn with_lookup<T>(
+    reading: &Reading,
+    ask: impl FnOnce(&Lookup<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let registration = current_registration(&reading.ledger);
     let registered = |attempt: &Attempt| registration.as_ref().is_some_and(|r| r.covers(attempt));
     let hosts = [avow_exec::describe_host().name];
-    let runs = Vec::new();
-    let lookup = Lookup {
+    ask(&Lookup {
         records: &reading.index,
         blobs: &reading.blobs,
         hosts: &hosts,
         aliases: &reading.aliases,
-        runs: &runs,
+        runs: &[],
         observed: &reading.observed,
         stamps: &reading.stamps,
         registered: &registered,
-    };
-    meter::members(planner.tally().members);
-    let mut commands = planner.owed();
-    while let Some(command) = commands.pop() {
-        let Command::Look { member, action, digest, .. } = command else { continue };
-        let stage = &planned.plan.stages[member.stage as usize];
-        let found = match lookup.find(stage, &action, digest) {
-            Ok(sought) => sought.found,
-            // Damage is a miss here as in a run; `store check` is where it is named.
-            Err(error) if error.is_unusable_blob() => Found::Miss(Miss::NeverRun),
-            Err(error) => return Err(failure::store(error)),
-        };
-        commands.extend(planner.handle(Event::Looked { member, found }).into_iter().filter(is_look));
-    }
-    Ok(planner)
+    })
 }
-
 fn is_look(command: &Command) -> bool {
     matches!(command, Command::Look { .. })
 }

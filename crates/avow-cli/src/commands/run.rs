@@ -25,6 +25,7 @@ use crate::context::{Planned, Reading, Spec};
 use crate::diagnostics;
 use crate::exit::Exit;
 use crate::failure;
+use crate::large;
 use crate::logging;
 use crate::output::{Failure, Output};
 use crate::places;
@@ -83,6 +84,11 @@ pub fn run(args: &args::Run, verbose: u8, output: &Output) -> Result<Exit, Failu
     drop(session);
     if report.closing == Closing::Interrupted {
         return Ok(Exit::Interrupted);
+    }
+    if report.closing == Closing::Partial && !args.json && large::members(&planned.plan) > large::LARGE {
+        // Some members were asked for; going through all the others is not what that may cost.
+        output.say("only some of very many members were asked for; `avow verdict` judges what exists");
+        return Ok(exit);
     }
     // Claims are judged over whatever exists, also beside failures: a partial run says so in its reasons.
     let plan = search::followed(&spec.project, planned.plan)?;
