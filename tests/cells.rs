@@ -14,7 +14,9 @@ axes: {a: {range: [0, 100]}, b: {range: [0, 100]}, c: {seeds: 100}}
 stages:
   one: {run: 'echo ${axes.a} ${axes.b} ${axes.c} > ${outputs.out}', outputs: {out: out.txt}}
   two:
-    run: cat ${inputs.x}; echo '{\"score\": 1}' > ${outputs.m}
+    run: |
+      cat ${inputs.x}
+      echo '{\"score\": 1}' > ${outputs.m}
     inputs: {x: one.out}
     measurements: {m: m.json}
 claims:
