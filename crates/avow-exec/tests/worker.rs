@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use avow_exec::worker::protocol::{self, Submission, Values};
 use avow_exec::worker::{Place, Remote, RemoteError, Server, Token, WorkerError};
 use avow_exec::{Cancel, ExecError, Execution, Executor, Pool, Secrets, Site, Unplaceable, Watch};
 use avow_model::action::{Action, Command};
@@ -429,6 +430,39 @@ async fn malformed_requests_are_refused_and_the_worker_goes_on() {
     raw(at, b"\x00\x01\x02 nonsense\r\n\r\n");
     assert_eq!(line.run(&sh("true")).await.outcome, Outcome::Succeeded, "it serves on");
     assert_eq!(line.client.blobs.list().unwrap().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_to_be_joined_is_never_started_again() {
+    let line = Line::new().await;
+    let bearer = format!("Bearer {}", suite::TOKEN.replace(' ', "-"));
+    let mut submission = Submission {
+        session: "1".repeat(32),
+        instance: line.remote.description().instance,
+        action: sh("echo started"),
+        terms: Terms::default(),
+        joins: true,
+        have: [0; 2],
+        done: Vec::new(),
+        project: "2".repeat(32),
+        secrets: Values::default(),
+    };
+    let head = format!("POST /v1/attempts/{}", attempt());
+    let ask = |submission: &Submission| {
+        raw(&line.served.address, &request(&head, Some(&bearer), &protocol::encode(submission)))
+    };
+    // As after a suspended laptop: the lease ran out, and the attempt was ended and forgotten.
+    let (status, body) = ask(&submission);
+    assert_eq!((status, body.contains("\"unknown\"")), (404, true), "{body}");
+    submission.joins = false;
+    let (status, first) = ask(&submission);
+    assert_eq!((status, first.contains("started\n")), (200, true), "{first}");
+    // The same name again gives the same end, also when it is over; for another action it is taken.
+    assert_eq!(ask(&submission), (200, first));
+    submission.action = sh("echo another");
+    assert_eq!(ask(&submission).0, 409);
+    submission.instance = "an earlier one".to_owned();
+    assert_eq!(ask(&submission).0, 410);
 }
 
 #[test]

@@ -71,6 +71,10 @@ pub struct Submission {
     pub action: Action,
     /// Under which terms.
     pub terms: Terms,
+    /// Whether the worker took this attempt in before, so that it is only to be joined: where it is not known any
+    /// more it is lost, and must not be started a second time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub joins: bool,
     /// How many bytes of standard output and standard error the client has.
     pub have: [u64; 2],
     /// Other attempts that the client has received whole and the worker may forget.

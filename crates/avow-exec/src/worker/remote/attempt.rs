@@ -130,6 +130,7 @@ impl<'a> Courier<'a> {
             instance: known.description.instance.clone(),
             action: action.clone(),
             terms: terms.clone(),
+            joins: false,
             have: [0; 2],
             done: Vec::new(),
             project: inner.project.clone(),
@@ -202,7 +203,7 @@ impl<'a> Courier<'a> {
         };
         match response {
             Ok(response) => {
-                self.sent = true;
+                (self.sent, self.submission.joins) = (true, true);
                 self.inner.hear();
                 Ok(self.read(response, cancel).await)
             }
@@ -219,8 +220,8 @@ impl<'a> Courier<'a> {
     fn refused(&mut self, refusal: Refusal) -> Result<Came, Refused> {
         let url = || self.inner.http.url().to_owned();
         match refusal {
-            // What an earlier instance ran is gone with it.
-            Refusal::OtherInstance { .. } | Refusal::Stopping if self.sent => {
+            // It ended with an earlier instance, or because the worker had not heard of us for too long.
+            Refusal::OtherInstance { .. } | Refusal::Stopping | Refusal::Unknown if self.sent => {
                 let lost = Breakdown::Stopping;
                 Ok(Came::Event(Event::Broken(lost)))
             }

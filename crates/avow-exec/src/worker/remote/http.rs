@@ -12,6 +12,8 @@ use crate::worker::protocol::{DIGESTS_LIMIT, MESSAGE_LIMIT, PACK_LIMIT, REFUSAL_
 
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(5);
+/// How long an unused connection is kept: shorter than a worker keeps it, so that none breaks when it is used again.
+const IDLE: Duration = Duration::from_secs(30);
 /// How long a short request may take in all.
 const SHORT: Duration = Duration::from_secs(20);
 /// How long nothing may arrive of a blob.
@@ -64,6 +66,7 @@ impl Http {
             .user_agent(concat!("avow/", env!("CARGO_PKG_VERSION")))
             .default_headers(HeaderMap::from_iter([(AUTHORIZATION, bearer)]))
             .connect_timeout(CONNECT)
+            .pool_idle_timeout(IDLE)
             .redirect(redirect::Policy::none())
             .tcp_nodelay(true)
             .no_proxy()

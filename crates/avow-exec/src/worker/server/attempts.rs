@@ -199,12 +199,13 @@ pub(super) async fn submit(shared: &Arc<Shared>, id: AttemptId, body: &[u8]) -> 
         });
     }
     let given = given(shared, &submission)?;
-    let Submission { session, action, terms, have, done, .. } = submission;
+    let Submission { session, action, terms, joins, have, done, .. } = submission;
     shared.table.hear(&session);
     shared.table.forget(&session, &done);
     let digest = action.digest();
     let entry = match shared.table.find(&id, &session, digest)? {
         Some(entry) => entry,
+        None if joins => return Err(Refusal::Unknown),
         None => start(shared, &id, (session, digest), action, terms, given).await?,
     };
     Ok(follow::answer(shared, &id, entry, have).await)
