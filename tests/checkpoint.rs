@@ -56,7 +56,7 @@ fn a_failed_attempt_is_gone_on_from_and_the_record_says_so() {
     counted_from(&sandbox, 3);
     let [first, second] = attempts(&sandbox).try_into().unwrap();
     assert!(first.continues.is_empty());
-    assert_eq!(second.continues, [first.id.clone()]);
+    assert_eq!(second.continues, std::slice::from_ref(&first.id));
     assert_eq!(first.action, second.action);
     assert!(sandbox.list(".avow/checkpoints").is_empty(), "nothing is kept after a success");
     let begin = &first.id.0[..8];
