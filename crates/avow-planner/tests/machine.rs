@@ -104,20 +104,20 @@ const FAILED: Outcome = Outcome::Failed(Failure::Exit(1));
 fn a_member_that_another_run_makes_waits_without_a_slot_and_looks_again() {
     let plan = Arc::new(plan("a[x]\nb < a/x", 2));
     let (mut planner, runs) = start(&plan, settings(1, false));
-    assert_eq!(labels(&plan, &runs), ["a[x=0]#1"]);
+    assert_eq!(labels(&plan, &runs), ["a[x=1]#1"]);
     let first = runs[0].0;
     let commands = planner.handle(Event::Elsewhere { member: first });
     planner.sanity_check();
     assert_eq!(planner.reason(first), Some(Reason::Elsewhere));
     let runs = settle(&mut planner, commands, &BTreeSet::new());
-    assert_eq!(labels(&plan, &runs), ["a[x=1]#1"], "the slot is free for another");
+    assert_eq!(labels(&plan, &runs), ["a[x=0]#1"], "the slot is free for another");
     assert_eq!(finish(&mut planner, runs[0].0, Outcome::Succeeded), []);
     assert!(!planner.is_done());
     // Not made after all: it is ours now.
     let commands = planner.handle(Event::Free { member: first });
     assert_eq!(planner.handle(Event::Free { member: first }), [], "once is enough");
     let runs = settle(&mut planner, commands, &BTreeSet::new());
-    assert_eq!(labels(&plan, &runs), ["a[x=0]#1"]);
+    assert_eq!(labels(&plan, &runs), ["a[x=1]#1"]);
     // And taken from us again; this time it is made.
     assert_eq!(planner.handle(Event::Elsewhere { member: first }), []);
     let commands = planner.handle(Event::Free { member: first });

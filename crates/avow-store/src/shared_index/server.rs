@@ -238,6 +238,8 @@ impl Drop for Server {
         }
         let clients =
             std::mem::take(&mut *self.shared.clients.lock().unwrap_or_else(PoisonError::into_inner));
+        // Whoever opens the index next makes its own; one that stays is in nobody's way.
+        let _ = disk::remove_file(&self.project.store().join(SOCKET));
         for (stream, thread) in clients {
             let _ = stream.shutdown(Shutdown::Both);
             let _ = thread.join();
