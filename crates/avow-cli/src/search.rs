@@ -6,7 +6,7 @@ use avow_audit::{AuditError, Source, search};
 use avow_engine::{Followed, Judge, ledger_of};
 use avow_model::plan::Plan;
 use avow_model::search::{Decision, Search, State, Step, Void, searches};
-use avow_store::{FileBlobs, Project, SharedIndex};
+use avow_store::{FileBlobs, Observed, Project, SharedIndex};
 
 use crate::context::Reading;
 use crate::failure;
@@ -40,7 +40,8 @@ pub struct Auditor {
 impl Judge for Auditor {
     fn follow(&mut self, plan: &Plan) -> Result<Followed, Box<dyn std::error::Error + Send + Sync>> {
         let (_, ledger) = ledger_of(&self.project, &plan.experiment)?;
-        let source = Source::new(&*self.blobs, &*self.index);
+        let observed = Observed::here(&self.project);
+        let source = Source::new(&*self.blobs, &*self.index).observing(&observed, &*self.index);
         let followed: Result<_, AuditError> = search::follow(plan, source, &ledger);
         let followed = followed?;
         Ok(Followed { plan: followed.plan, decisions: followed.decisions })
