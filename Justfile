@@ -23,9 +23,9 @@ schemas:
     cargo run -q -p avow-cli -- schema > schemas/experiment.schema.json
     cargo run -q -p avow-cli -- schema --keys > docs/keys.md
 
-# Every fuzz target for so many seconds, with the stable compiler.
-fuzz SECONDS="60":
-    fuzz/run.sh {{SECONDS}}
+# Every committed seed through its fuzz target.
+seeds:
+    cd fuzz && cargo test --locked
 
 deny:
     cargo deny check bans licenses sources
