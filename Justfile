@@ -27,6 +27,10 @@ schemas:
 seeds:
     cd fuzz && cargo test --locked
 
+# Measure beside make, ninja, b3sum and cp: `just bench --quick`, `just bench pipeline --sizes 1000`.
+bench *arguments:
+    python3 benches/bench.py {{arguments}}
+
 deny:
     cargo deny check bans licenses sources
 

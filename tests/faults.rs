@@ -36,6 +36,9 @@ const MAKE: &str =
 
 const TOTAL: &str = "find -L \"$1\" -name '*.json' | grep -v index.json | sort | xargs cat > \"$2\"\n";
 
+/// So many acts two runs may share or not.
+const SHARED: usize = 16;
+
 const RUN: [&str; 3] = ["run", "-j", "1"];
 
 fn project() -> Sandbox {
@@ -117,8 +120,11 @@ fn each(
     }
 }
 
-fn killed(run: &Run, fault: &str) {
-    assert_eq!(run.code, 137, "{fault}: {run:?}");
+/// Ends that come together share acts on the disk, so one run may have a few acts fewer than another. A fault
+/// behind the last act of a run never comes.
+fn killed(run: &Run, fault: &str, acts: usize) {
+    let at: usize = fault.rsplit('@').next().unwrap().parse().unwrap();
+    assert!(run.code == 137 || (run.code == 0 && at + SHARED > acts), "{fault} of {acts}: {run:?}");
 }
 
 /// A fault that is not survived in silence is the machine's, and a person is told what to do.
@@ -136,14 +142,14 @@ fn told(run: &Run, fault: &str, word: &str) {
 fn a_run_may_die_before_any_act() {
     let (count, _, expected) = undisturbed();
     assert!(count > 100, "{count}");
-    each(1..=count, |act| format!("crash@{act}"), &expected, killed);
+    each(1..=count, |act| format!("crash@{act}"), &expected, |run, fault| killed(run, fault, count));
 }
 
 #[test]
 fn a_run_may_die_in_the_middle_of_any_write() {
-    let (_, writes, expected) = undisturbed();
+    let (count, writes, expected) = undisturbed();
     assert!(writes.len() > 30, "{writes:?}");
-    each(writes.into_iter(), |act| format!("tear@{act}"), &expected, killed);
+    each(writes.into_iter(), |act| format!("tear@{act}"), &expected, |run, fault| killed(run, fault, count));
 }
 
 #[test]

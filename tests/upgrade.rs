@@ -43,7 +43,7 @@ fn reused(sandbox: &Sandbox) -> Vec<String> {
     let lines = history.latest().journal.lines.iter();
     let mut members: Vec<String> = lines
         .filter_map(|line| match &line.event {
-            Event::Reused { hits } => Some(hits.iter().map(|hit| hit.member.clone())),
+            Event::Reused { hits, .. } => Some(hits.iter().map(|hit| hit.member.clone())),
             _ => None,
         })
         .flatten()

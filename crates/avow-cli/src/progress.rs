@@ -19,9 +19,17 @@ use crate::words;
 /// Elsewhere than on a terminal, at most one line of progress in this time.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 
+/// On a terminal the line is drawn at most once in this time.
+const DRAWN_INTERVAL: Duration = Duration::from_millis(100);
+
+/// So many histories are asked for at one drawing; the others follow at the next.
+const ASKED: u32 = 100;
+
 /// Follows one run.
-pub struct Progress {
+pub struct Progress<'a> {
     output: Output,
+    /// Mean seconds of a stage in earlier runs.
+    earlier: Box<dyn Fn(&str) -> Option<f64> + Send + 'a>,
     bar: Option<ProgressBar>,
     stages: BTreeMap<String, Timing>,
     running: BTreeSet<String>,
@@ -37,17 +45,18 @@ struct Timing {
     cpus: u32,
     seconds: f64,
     count: u32,
-    earlier: Option<f64>,
+    /// Asked for when it is first needed: it costs a look at the stage's history.
+    earlier: Option<Option<f64>>,
 }
 
-impl Progress {
+impl<'a> Progress<'a> {
     /// A follower for a run with these slots. `earlier` gives mean seconds of a stage in earlier runs.
     pub fn new(
         output: Output,
         slots: u32,
         terms: &BTreeMap<String, Terms>,
-        earlier: impl Fn(&str) -> Option<f64>,
-    ) -> Progress {
+        earlier: impl Fn(&str) -> Option<f64> + Send + 'a,
+    ) -> Progress<'a> {
         let bar = (output.terminal && !output.quiet).then(|| {
             let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(10));
             let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}")
@@ -57,10 +66,11 @@ impl Progress {
             bar
         });
         let timing = |(stage, terms): (&String, &Terms)| {
-            (stage.clone(), Timing { cpus: terms.cpus.max(1), earlier: earlier(stage), ..Timing::default() })
+            (stage.clone(), Timing { cpus: terms.cpus.max(1), ..Timing::default() })
         };
         Progress {
             output,
+            earlier: Box::new(earlier),
             bar,
             stages: terms.iter().map(timing).collect(),
             running: BTreeSet::new(),
@@ -136,6 +146,12 @@ impl Progress {
     }
 
     fn draw(&mut self) {
+        let interval = if self.bar.is_some() { DRAWN_INTERVAL } else { PLAIN_INTERVAL };
+        // The summary looks at every stage, so it is made no oftener than it is shown.
+        if self.output.quiet || self.told.elapsed() < interval {
+            return;
+        }
+        self.told = Instant::now();
         let tally = self.tally;
         let done = tally.reused + tally.succeeded + tally.failed + tally.blocked;
         let text = self.summary();
@@ -145,15 +161,11 @@ impl Progress {
                 bar.set_position(done);
                 bar.set_message(text);
             }
-            None if self.told.elapsed() >= PLAIN_INTERVAL => {
-                self.told = Instant::now();
-                self.output.say(format!("{done}/{} {text}", tally.members));
-            }
-            None => {}
+            None => self.output.say(format!("{done}/{} {text}", tally.members)),
         }
     }
 
-    fn summary(&self) -> String {
+    fn summary(&mut self) -> String {
         let tally = self.tally;
         let mut parts = Vec::new();
         for (count, word) in [
@@ -176,13 +188,16 @@ impl Progress {
         parts.join(" · ")
     }
 
-    fn time_left(&self) -> Option<String> {
-        let (mut total, mut sure) = (0.0, true);
-        for timing in self.stages.values().filter(|timing| timing.left > 0) {
+    fn time_left(&mut self) -> Option<String> {
+        let (mut total, mut sure, mut asked) = (0.0, true, 0);
+        for (stage, timing) in self.stages.iter_mut().filter(|(_, timing)| timing.left > 0) {
             let mean = if timing.count > 0 {
                 Some(timing.seconds / f64::from(timing.count))
+            } else if asked < ASKED || timing.earlier.is_some() {
+                asked += u32::from(timing.earlier.is_none());
+                *timing.earlier.get_or_insert_with(|| (self.earlier)(stage))
             } else {
-                timing.earlier
+                None
             };
             match mean {
                 Some(mean) => total += mean * timing.left as f64 * f64::from(timing.cpus.max(1)),

@@ -3,14 +3,15 @@
 //! [`Session`] holds what one process needs to act in a project: the run lock, the blobs, the index. Opening
 //! one also puts the past in order: journals whose runner died are closed, their attempts recorded as lost,
 //! their surviving processes ended. [`run()`] then carries a plan out. Its loop has no condition about stages:
-//! it appends what happened to the journal, tells the planner, and dispatches what the planner answers.
+//! it tells the planner what happened, dispatches what the planner answers, and journals it.
 //!
-//! The order of durability is always blobs, journal line, index. What arrives together is made durable
-//! together, so that the cost per stage stays far below one disk flush.
+//! The order of durability is always blobs, journal line, index. What ends together is made durable together,
+//! beside the work (`commit.rs`), so that the cost per stage stays far below one disk flush.
 //!
 //! [`register()`] freezes a plan in the ledger. Nothing here judges a claim or prints a word.
 
 mod clock;
+mod commit;
 mod continued;
 mod error;
 mod judge;
@@ -21,6 +22,7 @@ mod recover;
 mod register;
 mod run;
 mod session;
+mod settled;
 
 #[cfg(debug_assertions)]
 pub use clock::shift;

@@ -37,6 +37,8 @@ pub struct Lookup<'a> {
 pub struct Sought {
     /// The attempt that stands, or why none does.
     pub found: Found,
+    /// The record of the attempt that stands.
+    pub stands: Option<Attempt>,
     /// Names under earlier encodings, with their numbers, that were taken for this action's and are not written
     /// down yet.
     pub adopted: Vec<(u32, ActionDigest)>,
@@ -51,11 +53,11 @@ impl Lookup<'_> {
     /// is a miss.
     pub fn find(&self, stage: &Stage, action: &Action, digest: ActionDigest) -> Result<Sought, StoreError> {
         let names = self.aliases.names(self.records, action, digest)?;
-        let found = self.among(stage, &names.all)?;
-        Ok(Sought { found, adopted: names.fresh })
+        let (found, stands) = self.among(stage, &names.all)?;
+        Ok(Sought { found, stands, adopted: names.fresh })
     }
 
-    fn among(&self, stage: &Stage, names: &[ActionDigest]) -> Result<Found, StoreError> {
+    fn among(&self, stage: &Stage, names: &[ActionDigest]) -> Result<(Found, Option<Attempt>), StoreError> {
         let mut successes = Vec::new();
         let mut last_failure = None;
         let mut traces = Vec::new();
@@ -75,11 +77,12 @@ impl Lookup<'_> {
             for name in names {
                 collected = collected.max(self.records.collected(*name)?);
             }
-            return Ok(Found::Miss(match (last_failure, collected) {
+            let miss = match (last_failure, collected) {
                 (_, Some(at)) => Miss::Collected { at },
                 (Some(last), None) => Miss::OnlyFailures { last },
                 (None, None) => Miss::NeverRun,
-            }));
+            };
+            return Ok((Found::Miss(miss), None));
         }
         successes.sort_by_key(|(_, attempt)| !(self.registered)(attempt));
         let mut miss = Miss::NeverRun;
@@ -88,11 +91,11 @@ impl Lookup<'_> {
                 Some(obstacle) => miss = obstacle,
                 None => {
                     let outputs = attempt.outputs.iter().map(|(n, p)| (n.clone(), p.artifact)).collect();
-                    return Ok(Found::Hit { attempt: digest, outputs });
+                    return Ok((Found::Hit { attempt: digest, outputs }, Some(attempt)));
                 }
             }
         }
-        Ok(Found::Miss(miss))
+        Ok((Found::Miss(miss), None))
     }
 
     fn obstacle(&self, stage: &Stage, attempt: &Attempt) -> Result<Option<Miss>, StoreError> {
@@ -127,6 +130,14 @@ impl Lookup<'_> {
 /// The first blob of an artifact that is not there or does not verify. A damaged blob is moved aside, so that
 /// it can be made again.
 pub(crate) fn missing(blobs: &dyn BlobStore, artifact: Artifact) -> Result<Option<BlobDigest>, StoreError> {
+    whole(blobs, artifact).map(Result::err)
+}
+
+/// All blobs of an artifact, or the first that is not there or does not verify.
+pub(crate) fn whole(
+    blobs: &dyn BlobStore,
+    artifact: Artifact,
+) -> Result<Result<Vec<BlobDigest>, BlobDigest>, StoreError> {
     let mut seen = BTreeSet::new();
     let mut pending = vec![artifact];
     while let Some(next) = pending.pop() {
@@ -134,17 +145,17 @@ pub(crate) fn missing(blobs: &dyn BlobStore, artifact: Artifact) -> Result<Optio
             continue;
         }
         if !present(blobs, next.blob())? {
-            return Ok(Some(next.blob()));
+            return Ok(Err(next.blob()));
         }
         if let Artifact::Tree(digest) = next {
             match entries(blobs, digest) {
                 Ok(inside) => pending.extend(inside),
-                Err(error) if error.is_unusable_blob() => return Ok(Some(digest.into())),
+                Err(error) if error.is_unusable_blob() => return Ok(Err(digest.into())),
                 Err(error) => return Err(error),
             }
         }
     }
-    Ok(None)
+    Ok(Ok(seen.into_iter().map(Artifact::blob).collect()))
 }
 
 fn entries(blobs: &dyn BlobStore, digest: TreeDigest) -> Result<Vec<Artifact>, StoreError> {

@@ -70,4 +70,6 @@ pub struct Report {
     pub wall: i64,
     /// CPU time of all attempts in microseconds.
     pub cpu: u64,
+    /// Whether everything was found as an earlier run of the same plan had left it.
+    pub unchanged: bool,
 }

@@ -119,7 +119,7 @@ fn close(
     }
     writer.append(at, Event::Closed { how: Closing::Abandoned })?;
     writer.sync()?;
-    learn(project, index, &records, &writer)?;
+    learn(project, index, &records, Some((writer.run().to_owned(), writer.length())))?;
     presence::forget(project, &file.run)?;
     let lost = orphans.into_iter().map(|o| o.member).collect();
     Ok(Some(Recovered { run: file.run.clone(), lost, survivors }))
@@ -162,17 +162,17 @@ pub(crate) fn clear_folders(project: &Project) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Brings the index up to what a journal now holds. An index that fails in between is marked, so that the next
-/// command builds it from the journals.
-pub(crate) fn learn<'r>(
+/// Brings the index up to what a journal now holds; `noted` is its run and length, where that is to be noted. An
+/// index that fails in between is marked, so that the next command builds it from the journals.
+pub(crate) fn learn(
     project: &Project,
     index: &SharedIndex,
-    records: impl IntoIterator<Item = &'r Recorded>,
-    journal: &JournalWriter,
+    records: &[Recorded],
+    noted: Option<(String, u64)>,
 ) -> Result<(), StoreError> {
     let insert = || {
-        records.into_iter().try_for_each(|recorded| index.insert(recorded).map(drop))?;
-        index.caught_up(journal.run(), journal.length())
+        index.insert_all(records)?;
+        noted.map_or(Ok(()), |(run, length)| index.caught_up(&run, length))
     };
     insert().inspect_err(|_| {
         if let Err(second) = avow_store::index::mark_damaged(project) {

@@ -15,20 +15,21 @@ use avow_model::plan::{Plan, Reuse, Terms};
 use avow_model::search::searches;
 use avow_planner::{Command, Event, Found, Planner, Settings};
 use avow_store::journal::{journals, latest};
-use avow_store::{Alias, Aliases, BlobStore, JournalWriter, LedgerFile, Observed, Presence, Recorded};
+use avow_store::{Alias, Aliases, BlobStore, JournalWriter, LedgerFile, Observed, Presence};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::clock::{attempt_id, now, random_hex, run_name};
+use crate::commit::{Commits, Ended, Station};
 use crate::continued::heads_at_beginning;
 use crate::error::EngineError;
 use crate::judge::{Judge, Phases};
 use crate::lookup::Lookup;
 use crate::notice::{Notice, Report};
 use crate::others::{Others, Turn};
-use crate::recover::learn;
 use crate::register::{self, Registration, current_registration, ledger_of};
 use crate::session::Session;
+use crate::settled::{self, Settled};
 
 /// How often the ledger notes how far a long run's journal has come, in milliseconds.
 const HEAD_INTERVAL: i64 = 10 * 60 * 1000;
@@ -54,7 +55,7 @@ pub struct Options {
 
 /// Carries a plan out. Everything that happens is journalled before it is believed; `notify` hears about it.
 ///
-/// A stage that fails is part of the report. `cancel` ends what runs and starts nothing more.
+/// A stage that fails is part of the report. `cancel` ends what runs and starts nothing more. The runtime needs timers.
 ///
 /// # Errors
 /// [`EngineError::Graph`] and [`EngineError::TooLarge`] before anything is written; after that the faults of
@@ -83,9 +84,17 @@ pub async fn run_adaptive<E: Executor + 'static>(
     judge: Option<&mut (dyn Judge + 'static)>,
     notify: &mut (dyn FnMut(Notice) + Send),
 ) -> Result<Report, EngineError> {
+    let name = settled::name(session, &plan, &options)?;
+    if cancel.level() == Level::Run
+        && let Some(receipt) = settled::standing(session, name)
+    {
+        return settled::run(session, &plan, &options, &receipt, notify);
+    }
     let planner = planner(&plan, options.settings.clone())?;
+    let settled = Settled::new(name, planner.tally().members);
     let phases = Phases::new(&plan, &options.settings, judge);
     let mut engine = Engine::open(session, plan, planner, options, executor, cancel, phases, notify)?;
+    engine.settled = settled;
     engine.drive().await?;
     engine.close()
 }
@@ -126,6 +135,10 @@ struct Engine<'s, E> {
     runs: Vec<String>,
     observed: Observed,
     tasks: JoinSet<Finished>,
+    commits: Commits,
+    settled: Settled,
+    /// Looks whose answer is not in the index yet, and members whose last attempt is not in the journal yet.
+    deferred: Vec<Command>,
     spawned: (mpsc::UnboundedSender<Spawn>, mpsc::UnboundedReceiver<Spawn>),
     failures: BTreeMap<String, Outcome>,
     aliases: Aliases,
@@ -177,6 +190,8 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         let journal = create_journal(session, began, opened)?;
         let run = journal.run().to_owned();
         let others = Others::new(session, presence(&run, &plan, &options))?;
+        let (blobs, index) = (Arc::clone(&session.blobs), Arc::clone(&session.index));
+        let commits = Commits::new(session.project.clone(), blobs, index, plan.experiment.clone());
         notify(Notice::Opened { run: run.clone(), members: planner.members_by_stage() });
         Ok(Engine {
             session,
@@ -197,6 +212,9 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             runs: std::iter::once(run).chain(unfinished).collect(),
             observed: Observed::here(&session.project),
             tasks: JoinSet::new(),
+            commits,
+            settled: Settled::new(None, 0),
+            deferred: Vec::new(),
             spawned: mpsc::unbounded_channel(),
             failures: BTreeMap::new(),
             aliases: Aliases::read(&session.project)?,
@@ -242,8 +260,9 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         let mut stopping = self.cancel.level() != Level::Run;
         let commands = if stopping { self.stop() } else { self.planner.owed() };
         self.dispatch(commands)?;
-        while !(self.planner.is_done() && self.tasks.is_empty()) {
+        while !(self.planner.is_done() && self.tasks.is_empty() && self.commits.is_empty()) {
             let pause = self.others.pause();
+            let hurry = self.tasks.is_empty();
             let commands = tokio::select! {
                 biased;
                 _ = self.cancel.cancelled(), if !stopping => {
@@ -254,12 +273,57 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
                     self.note_spawn(spawn)?;
                     Vec::new()
                 }
-                Some(joined) = self.tasks.join_next() => self.settle(joined)?,
+                station = self.commits.station(hurry), if !self.commits.is_empty() => self.reached(station?)?,
+                Some(joined) = self.tasks.join_next() => match self.arrived(joined) {
+                    Ok(commands) => commands,
+                    // A fault of ours ends the run, but not before what went well beside it is written down.
+                    Err(fault) => {
+                        self.write_down().await?;
+                        return Err(fault);
+                    }
+                },
                 () = nap(pause), if pause.is_some() => self.freed()?,
             };
             self.dispatch(commands)?;
         }
         Ok(())
+    }
+
+    async fn write_down(&mut self) -> Result<(), EngineError> {
+        while !self.commits.is_empty() {
+            let station = self.commits.station(true).await?;
+            self.reached(station)?;
+        }
+        Ok(())
+    }
+
+    /// Ends reached a station on their way to durability; looks that waited for them can be answered at the last.
+    fn reached(&mut self, station: Station) -> Result<Vec<Command>, EngineError> {
+        match station {
+            Station::Flushed => {
+                // A process is announced before its attempt ends, so its line can stand before that of the end.
+                while let Ok(spawn) = self.spawned.1.try_recv() {
+                    self.note_spawn(spawn)?;
+                }
+                self.commits.write(&mut self.journal)?;
+                Ok(Vec::new())
+            }
+            Station::Learned(ends) => {
+                for ended in &ends {
+                    self.others.release(ended.attempt.action)?;
+                }
+                self.note_head()?;
+                for Ended { at, member, attempt, again } in ends {
+                    if attempt.outcome.succeeded() {
+                        let hit =
+                            Hit { member: member.clone(), action: attempt.action, attempt: attempt.digest() };
+                        self.settled.add(&self.plan.stages[at.stage as usize], &hit, &attempt);
+                    }
+                    (self.notify)(Notice::Finished { member, attempt: Box::new(attempt), again });
+                }
+                Ok(std::mem::take(&mut self.deferred))
+            }
+        }
     }
 
     fn stop(&mut self) -> Vec<Command> {
@@ -275,15 +339,22 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             let mut next = Vec::new();
             for command in commands {
                 match command {
+                    // Its answer is on its way to the index.
+                    Command::Look { digest, .. } if self.commits.holds(digest) => self.deferred.push(command),
                     Command::Look { member, action, digest, blobs } => {
-                        let found = self.look(member, &action, digest, &blobs)?;
-                        if let Found::Hit { attempt, .. } = &found {
-                            let member = expand::label(&self.plan, member);
-                            if !self.phases.done(&member, false) {
-                                hits.push(Hit { member, action: digest, attempt: *attempt });
+                        let (found, stands) = self.look(member, &action, digest, &blobs)?;
+                        if let (Found::Hit { attempt, .. }, Some(record)) = (&found, &stands) {
+                            let label = expand::label(&self.plan, member);
+                            if !self.phases.done(&label, false) {
+                                let hit = Hit { member: label, action: digest, attempt: *attempt };
+                                self.settled.add(&self.plan.stages[member.stage as usize], &hit, record);
+                                hits.push(hit);
                             }
                         }
                         next.extend(self.planner.handle(Event::Looked { member, found }));
+                    }
+                    Command::Run { member, .. } if self.commits.retries(member) => {
+                        self.deferred.push(command)
                     }
                     Command::Run { member, action, digest, number } => match self.failed_before(member) {
                         Some(outcome) => {
@@ -297,7 +368,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             self.save_aliases()?;
             if !hits.is_empty() {
                 let members = hits.iter().map(|hit| hit.member.clone()).collect();
-                self.journal.append(now(), JournalEvent::Reused { hits })?;
+                self.journal.append(now(), JournalEvent::Reused { hits, cited: None })?;
                 (self.notify)(Notice::Reused { members });
             }
             commands = next;
@@ -318,7 +389,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         action: &Action,
         digest: ActionDigest,
         blobs: &[Vec<u8>],
-    ) -> Result<Found, EngineError> {
+    ) -> Result<(Found, Option<Attempt>), EngineError> {
         let registered = |attempt: &Attempt| self.registration.as_ref().is_some_and(|r| r.covers(attempt));
         let lookup = Lookup {
             records: &*self.session.index,
@@ -331,7 +402,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             registered: &registered,
         };
         let sought = lookup.find(&self.plan.stages[member.stage as usize], action, digest)?;
-        let found = sought.found;
+        let (found, stands) = (sought.found, sought.stands);
         self.adopt(digest, &sought.adopted);
         if matches!(found, Found::Miss(_)) {
             for blob in blobs {
@@ -339,7 +410,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             }
             self.session.blobs.put(&action.to_bytes())?;
         }
-        Ok(found)
+        Ok((found, stands))
     }
 
     /// Writes down which names of earlier encodings an action of this run has taken.
@@ -420,7 +491,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             Turn::Theirs => return Ok(false),
             Turn::Look => {}
         }
-        if matches!(self.look(member, action, digest, &[])?, Found::Miss(_)) {
+        if matches!(self.look(member, action, digest, &[])?.0, Found::Miss(_)) {
             return Ok(true);
         }
         self.others.give_up(member, digest)?;
@@ -446,9 +517,8 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         Ok(())
     }
 
-    /// Takes in everything that has arrived: blobs are made durable, then the journal lines, then the index
-    /// learns of them, and only then the planner.
-    fn settle(
+    /// Takes in everything that has arrived, and tells the planner.
+    fn arrived(
         &mut self,
         first: Result<Finished, tokio::task::JoinError>,
     ) -> Result<Vec<Command>, EngineError> {
@@ -456,28 +526,15 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         while let Some(more) = self.tasks.try_join_next() {
             arrived.push(joined(more)?);
         }
-        // A process is announced before its attempt ends, so its line can stand before that of the end.
-        while let Ok(spawn) = self.spawned.1.try_recv() {
-            self.note_spawn(spawn)?;
-        }
-        // A fault of ours ends the run, but not before what went well beside it is written down.
         arrived.sort_by_key(|finished| finished.execution.is_err());
-        self.session.blobs.sync()?;
-        let mut records = Vec::with_capacity(arrived.len());
+        let mut commands = Vec::new();
         for finished in arrived {
-            records.push(self.record(finished)?);
+            commands.extend(self.ended(finished)?);
         }
-        self.journal.sync()?;
-        let recorded = records.iter().map(|(_, recorded)| recorded);
-        learn(&self.session.project, &self.session.index, recorded, &self.journal)?;
-        for (_, recorded) in &records {
-            self.others.release(recorded.attempt.action)?;
-        }
-        self.note_head()?;
-        Ok(records.into_iter().flat_map(|(member, recorded)| self.tell(member, recorded)).collect())
+        Ok(commands)
     }
 
-    fn record(&mut self, finished: Finished) -> Result<(Member, Recorded), EngineError> {
+    fn ended(&mut self, finished: Finished) -> Result<Vec<Command>, EngineError> {
         let Finished { member, id, digest, number, terms, execution } = finished;
         let execution = execution?;
         let index = &*self.session.index;
@@ -508,10 +565,9 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         };
         let label = expand::label(&self.plan, member);
         tracing::info!(member = label, attempt = %attempt.id, outcome = %attempt.outcome, wall = attempt.usage.wall, "finished");
-        let event = JournalEvent::Finished { member: label.clone(), attempt: Box::new(attempt.clone()) };
-        let position = self.journal.append(now(), event)?;
-        let experiment = self.plan.experiment.clone();
-        Ok((member, Recorded { position, experiment, member: label, attempt }))
+        let (commands, again) = self.tell(member, &label, &attempt);
+        self.commits.add(Ended { at: member, member: label, attempt, again });
+        Ok(commands)
     }
 
     fn note_head(&mut self) -> Result<(), EngineError> {
@@ -526,8 +582,8 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         Ok(())
     }
 
-    fn tell(&mut self, member: Member, recorded: Recorded) -> Vec<Command> {
-        let attempt = recorded.attempt;
+    /// Tells the planner; also returns whether the member is tried again.
+    fn tell(&mut self, member: Member, label: &str, attempt: &Attempt) -> (Vec<Command>, bool) {
         self.cpu += attempt.usage.cpu;
         let outputs: BTreeMap<String, Artifact> =
             attempt.outputs.iter().map(|(name, produced)| (name.clone(), produced.artifact)).collect();
@@ -536,14 +592,12 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         let commands = self.planner.handle(Event::Finished { member, outcome: outcome.clone(), outputs });
         let again = !outcome.succeeded() && self.planner.tally().failed == before.failed;
         if outcome.succeeded() {
-            self.phases.done(&recorded.member, true);
-            self.failures.remove(&recorded.member);
+            self.phases.done(label, true);
+            self.failures.remove(label);
         } else if !again {
-            self.failures.insert(recorded.member.clone(), outcome);
+            self.failures.insert(label.to_owned(), outcome);
         }
-        let member = recorded.member;
-        (self.notify)(Notice::Finished { member, attempt: Box::new(attempt), again });
-        commands
+        (commands, again)
     }
 
     /// A request to stop that came when everything was done changes nothing.
@@ -570,6 +624,9 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         {
             self.ledger_file.run_closed(self.journal.run(), head).map_err(register::appended)?;
         }
+        if matches!(closing, Closing::Complete | Closing::Partial) {
+            self.settled.keep(self.session, self.plan.digest(), tally.members);
+        }
         Ok(Report {
             run: self.journal.run().to_owned(),
             closing,
@@ -578,6 +635,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             migrated: self.migrated,
             wall: now() - self.began,
             cpu: self.cpu,
+            unchanged: false,
         })
     }
 }

@@ -9,6 +9,8 @@
 //!
 //! The bytes are stored as a blob, and the record's digest is that blob's digest.
 
+mod writer;
+
 use ciborium::Value as Cbor;
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -63,9 +65,10 @@ pub trait Record: Serialize + DeserializeOwned {
 
     /// The canonical bytes.
     fn to_bytes(&self) -> Vec<u8> {
-        let fields = Cbor::serialized(self).expect("records hold only values that CBOR has");
-        let mut bytes = Vec::with_capacity(256);
-        write(&Cbor::Array(vec![Cbor::Text(Self::KIND.to_owned()), fields]), &mut bytes);
+        let mut bytes = Vec::with_capacity(512);
+        writer::head(4, 2, &mut bytes);
+        writer::write_text(Self::KIND, &mut bytes);
+        writer::write(self, &mut bytes).expect("records hold only values that CBOR has");
         bytes
     }
 
@@ -118,88 +121,6 @@ record!(Reads, ReadsDigest, "avow/reads/1");
 /// statistical draws).
 pub fn bytes_of(value: &impl Serialize) -> Vec<u8> {
     let mut bytes = Vec::new();
-    write(&Cbor::serialized(value).expect("keys hold only values that CBOR has"), &mut bytes);
+    writer::write(value, &mut bytes).expect("keys hold only values that CBOR has");
     bytes
-}
-
-fn write(value: &Cbor, out: &mut Vec<u8>) {
-    match value {
-        Cbor::Null => out.push(0xf6),
-        Cbor::Bool(b) => out.push(if *b { 0xf5 } else { 0xf4 }),
-        Cbor::Integer(i) => match i128::from(*i) {
-            n @ 0.. => head(0, u64::try_from(n).expect("CBOR integers fit 64 bits"), out),
-            n => head(1, u64::try_from(-1 - n).expect("CBOR integers fit 64 bits"), out),
-        },
-        Cbor::Float(x) => {
-            out.push(0xfb);
-            out.extend(one_form(*x).to_be_bytes());
-        }
-        Cbor::Bytes(b) => {
-            head(2, b.len() as u64, out);
-            out.extend(b);
-        }
-        Cbor::Text(t) => {
-            head(3, t.len() as u64, out);
-            out.extend(t.as_bytes());
-        }
-        Cbor::Array(items) => {
-            head(4, items.len() as u64, out);
-            items.iter().for_each(|item| write(item, out));
-        }
-        Cbor::Map(entries) => write_map(entries, out),
-        Cbor::Tag(tag, inner) => {
-            head(6, *tag, out);
-            write(inner, out);
-        }
-        other => unreachable!("serde produces no such CBOR value: {other:?}"),
-    }
-}
-
-/// No finite value has two forms, and no payload of a NaN can carry a message.
-fn one_form(x: f64) -> f64 {
-    if x.is_nan() {
-        f64::from_bits(0x7ff8_0000_0000_0000)
-    } else if x == 0.0 {
-        0.0
-    } else {
-        x
-    }
-}
-
-fn write_map(entries: &[(Cbor, Cbor)], out: &mut Vec<u8>) {
-    let mut encoded: Vec<(Vec<u8>, &Cbor)> = entries
-        .iter()
-        .map(|(key, value)| {
-            let mut bytes = Vec::new();
-            write(key, &mut bytes);
-            (bytes, value)
-        })
-        .collect();
-    encoded.sort_by(|a, b| a.0.cmp(&b.0));
-    head(5, encoded.len() as u64, out);
-    for (key, value) in encoded {
-        out.extend(key);
-        write(value, out);
-    }
-}
-
-/// A CBOR head: major type and argument, in the fewest bytes.
-fn head(major: u8, argument: u64, out: &mut Vec<u8>) {
-    let major = major << 5;
-    match argument {
-        0..=23 => out.push(major | argument as u8),
-        24..=0xff => out.extend([major | 24, argument as u8]),
-        0x100..=0xffff => {
-            out.push(major | 25);
-            out.extend((argument as u16).to_be_bytes());
-        }
-        0x1_0000..=0xffff_ffff => {
-            out.push(major | 26);
-            out.extend((argument as u32).to_be_bytes());
-        }
-        _ => {
-            out.push(major | 27);
-            out.extend(argument.to_be_bytes());
-        }
-    }
 }

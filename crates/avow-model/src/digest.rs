@@ -31,6 +31,16 @@ fn parse_hex(text: &str) -> Result<[u8; 32], ParseDigestError> {
     Ok(bytes)
 }
 
+/// 64 digits, written into a buffer: digests are written more often than anything else.
+fn hex<'b>(bytes: &[u8; 32], buffer: &'b mut [u8; 64]) -> &'b str {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for (pair, byte) in buffer.chunks_exact_mut(2).zip(bytes) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 15)];
+    }
+    std::str::from_utf8(buffer).expect("digits are ASCII")
+}
+
 macro_rules! digest {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -56,7 +66,7 @@ macro_rules! digest {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+                f.write_str(hex(&self.0, &mut [0; 64]))
             }
         }
 
@@ -75,7 +85,7 @@ macro_rules! digest {
 
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
+                serializer.serialize_str(hex(&self.0, &mut [0; 64]))
             }
         }
 

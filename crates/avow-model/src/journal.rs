@@ -10,7 +10,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::attempt::{Attempt, AttemptId, Outcome, Timestamp};
-use crate::digest::{ActionDigest, AttemptDigest, LineDigest, PlanDigest, RegistrationDigest};
+use crate::digest::{ActionDigest, AttemptDigest, BlobDigest, LineDigest, PlanDigest, RegistrationDigest};
 use crate::search::Decision;
 
 /// One line of a journal.
@@ -35,6 +35,9 @@ pub enum Event {
     Reused {
         /// The hits.
         hits: Vec<Hit>,
+        /// More hits, kept as a blob because an earlier run had the same.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cited: Option<Cited>,
     },
     /// An attempt is about to be made.
     Started {
@@ -111,6 +114,45 @@ pub struct Hit {
     pub action: ActionDigest,
     /// The attempt whose outputs stand for it.
     pub attempt: AttemptDigest,
+}
+
+/// Hits that are the same as an earlier run's: a blob of JSON Lines, one [`Hit`] each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cited {
+    /// The blob.
+    pub record: BlobDigest,
+    /// How many hits it holds.
+    pub count: u64,
+}
+
+/// The line of a hit in the blob of cited hits, with its line feed.
+pub fn hit_line(hit: &Hit) -> Vec<u8> {
+    let mut line = serde_json::to_vec(hit).expect("hits hold only JSON values");
+    line.push(b'\n');
+    line
+}
+
+/// The hits in a blob that a line cites.
+pub fn hits_of(bytes: &[u8]) -> Result<Vec<Hit>, serde_json::Error> {
+    bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(serde_json::from_slice).collect()
+}
+
+/// Puts cited hits into the lines that cite them, so that a fold sees them as it sees the others. `read` gives a
+/// blob's bytes; a line whose blob is gone, or is no list of hits, keeps its citation. Returns how many did.
+pub fn resolve(lines: &mut [Line], read: impl Fn(BlobDigest) -> Option<Vec<u8>>) -> usize {
+    let mut left = 0;
+    for line in lines {
+        let Event::Reused { hits, cited } = &mut line.event else { continue };
+        let Some(Cited { record, .. }) = *cited else { continue };
+        match read(record).and_then(|bytes| hits_of(&bytes).ok()) {
+            Some(more) => {
+                hits.extend(more);
+                *cited = None;
+            }
+            None => left += 1,
+        }
+    }
+    left
 }
 
 /// How a run ended.
@@ -279,7 +321,7 @@ impl RunState {
                 self.opened = Some((**opened).clone());
                 self.since = line.at;
             }
-            Event::Reused { hits } => {
+            Event::Reused { hits, .. } => {
                 for hit in hits {
                     self.set(&hit.member, MemberState::Reused(hit.clone()));
                 }

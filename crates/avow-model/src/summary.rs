@@ -53,7 +53,8 @@ impl RunSummary {
                 self.opened = Some((**opened).clone());
                 self.since = line.at;
             }
-            Event::Reused { hits } => {
+            Event::Reused { hits, cited } => {
+                self.reused += cited.map_or(0, |cited| cited.count);
                 for hit in hits {
                     self.settle(&hit.member);
                     self.reused += 1;

@@ -7,9 +7,9 @@ mod common;
 use std::collections::BTreeMap;
 
 use avow_model::attempt::{Attempt, AttemptId, Failure, Host, Outcome, Usage};
-use avow_model::digest::{ActionDigest, AttemptDigest, LineDigest, PlanDigest};
+use avow_model::digest::{ActionDigest, AttemptDigest, BlobDigest, LineDigest, PlanDigest};
 use avow_model::journal::{
-    self, Closing, Counts, Damage, Event, Hit, Journal, Line, MemberState, Opened, RunState, Walked,
+    self, Cited, Closing, Counts, Damage, Event, Hit, Journal, Line, MemberState, Opened, RunState, Walked,
 };
 use avow_model::plan::Terms;
 use avow_model::summary::RunSummary;
@@ -72,7 +72,7 @@ fn reused(members: &[&str]) -> Event {
         action: ActionDigest::from_bytes(DIGEST),
         attempt: AttemptDigest::from_bytes(DIGEST),
     };
-    Event::Reused { hits: members.iter().map(hit).collect() }
+    Event::Reused { hits: members.iter().map(hit).collect(), cited: None }
 }
 
 /// The file that these events make, one a millisecond from 1000 on.
@@ -353,4 +353,22 @@ fn a_journal_can_be_read_on_from_any_line() {
         assert_eq!(&text[place.start as usize..place.end as usize], expected.to_text());
     }
     assert_eq!(places.len(), full.lines.len());
+}
+
+#[test]
+fn cited_hits_fold_like_written_ones() {
+    let Event::Reused { hits, .. } = reused(&["a", "b"]) else { unreachable!() };
+    let blob: Vec<u8> = hits.iter().flat_map(journal::hit_line).collect();
+    let cited = Cited { record: BlobDigest::of(&blob), count: 2 };
+    let citing = Event::Reused { hits: Vec::new(), cited: Some(cited) };
+    let text = file(vec![opened(3), citing]);
+    assert!(!text.contains("\"a\""), "they are not in the line");
+    let mut lines = journal::read(text.as_bytes()).lines;
+    assert_eq!(RunSummary::of(&lines).counts().reused, 2, "counted without the blob");
+
+    assert_eq!(journal::resolve(&mut lines.clone(), |_| None), 1);
+    assert_eq!(journal::resolve(&mut lines.clone(), |_| Some(b"no hits".to_vec())), 1);
+    assert_eq!(journal::resolve(&mut lines, |digest| (digest == cited.record).then(|| blob.clone())), 0);
+    let written = journal::read(file(vec![opened(3), reused(&["a", "b"])]).as_bytes()).lines;
+    assert_eq!(RunState::of(&lines).members, RunState::of(&written).members);
 }

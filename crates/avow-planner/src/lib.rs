@@ -9,8 +9,10 @@
 //! slots in use are those of running members, and an unfinished planner always has something owed, in
 //! flight or queued.
 
+mod edges;
 mod graph;
 mod machine;
+mod members;
 mod reason;
 mod slots;
 mod target;

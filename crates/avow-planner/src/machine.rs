@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use avow_model::action::Action;
 use avow_model::attempt::Outcome;
-use avow_model::bind::{self, BindError};
+use avow_model::bind::{self, BindError, Bound};
 use avow_model::canonical::Record;
 use avow_model::digest::{ActionDigest, Artifact, AttemptDigest};
 use avow_model::expand::{self, Member};
 use avow_model::plan::{Plan, Terms};
 
+use crate::edges::Edges;
 use crate::graph::{Graph, GraphError};
+use crate::members::Members;
 use crate::reason::{Miss, Reason};
 use crate::slots::{Request, Slots, TooLarge};
 use crate::target::Target;
@@ -109,19 +111,40 @@ pub enum Found {
     Miss(Miss),
 }
 
-#[derive(Clone, Debug)]
+/// Where a member is. Small, because there are as many as members: actions are not kept but bound again when one
+/// runs, and what is larger than a number lies behind a pointer.
+#[derive(Debug)]
 enum State {
     Waiting { producers: u32 },
-    Looking { bound: Box<(Action, ActionDigest)>, tries: Tries },
-    SameAction { other: Member, bound: Box<(Action, ActionDigest)> },
-    Queued { bound: Box<(Action, ActionDigest)>, miss: Miss, tries: Tries },
-    Running { bound: Box<(Action, ActionDigest)>, miss: Miss, tries: Tries },
-    Elsewhere { bound: Box<(Action, ActionDigest)>, tries: Tries },
-    Reused { attempt: AttemptDigest, outputs: BTreeMap<String, Artifact> },
-    Succeeded { miss: Miss, outputs: BTreeMap<String, Artifact> },
-    Ended { miss: Miss, outcome: Outcome },
-    Blocked { by: Member },
+    Looking(Box<Sought>),
+    SameAction { other: Box<(Member, ActionDigest)> },
+    Queued(Box<Active>),
+    Running(Box<Active>),
+    Elsewhere(Box<Sought>),
+    Reused(Box<(AttemptDigest, BTreeMap<String, Artifact>)>),
+    Succeeded(Box<(Miss, BTreeMap<String, Artifact>)>),
+    Ended(Box<(Miss, Outcome)>),
+    Blocked { by: Box<Member> },
 }
+
+/// A member whose action is looked up, or executed by another run.
+#[derive(Clone, Copy, Debug)]
+struct Sought {
+    digest: ActionDigest,
+    tries: Tries,
+}
+
+/// A member that has to run.
+#[derive(Clone, Debug)]
+struct Active {
+    digest: ActionDigest,
+    miss: Miss,
+    tries: Tries,
+}
+
+/// So many looks are owed at once; the next follow when these are answered. A sweep of a million members never
+/// is a million actions in memory.
+const WAVE: u64 = 10_000;
 
 /// How the earlier attempts of a member in this run ended. They are counted apart, so that a lost attempt does
 /// not use up a declared retry.
@@ -156,8 +179,14 @@ pub struct Planner {
     plan: Arc<Plan>,
     graph: Graph,
     settings: Settings,
-    states: BTreeMap<Member, State>,
-    consumers: HashMap<Member, Vec<Member>>,
+    edges: Edges,
+    states: Members<State>,
+    /// Who reads from whom, where only a few members are asked for: they are fewer than all that could read.
+    consumers: Option<HashMap<Member, Vec<Member>>>,
+    /// How many members of each stage this run is about.
+    counts: Vec<u64>,
+    /// Members whose inputs are there and whose look is not owed yet.
+    ready: VecDeque<Member>,
     queue: BTreeSet<(Reverse<u32>, Member)>,
     in_flight: HashMap<ActionDigest, Member>,
     followers: HashMap<ActionDigest, Vec<Member>>,
@@ -175,9 +204,12 @@ impl Planner {
         let mut planner = Planner {
             slots: Slots::new(settings.cpus, settings.memory),
             graph,
+            edges: Edges::new(&plan),
+            states: if settings.only.is_empty() { Members::table(&plan) } else { Members::map() },
+            consumers: (!settings.only.is_empty()).then(HashMap::new),
+            counts: vec![0; plan.stages.len()],
+            ready: VecDeque::new(),
             settings,
-            states: BTreeMap::new(),
-            consumers: HashMap::new(),
             queue: BTreeSet::new(),
             in_flight: HashMap::new(),
             followers: HashMap::new(),
@@ -193,34 +225,65 @@ impl Planner {
 
     /// Takes in the members asked for and everything they read from.
     fn admit(&mut self) {
+        if self.settings.only.is_empty() {
+            self.admit_all()
+        } else {
+            self.admit_some()
+        }
+        let members = self.counts.iter().sum();
+        self.tally = Tally { members, waiting: members, ..Tally::default() };
+    }
+
+    fn admit_all(&mut self) {
         let plan = Arc::clone(&self.plan);
-        let mut pending: VecDeque<Member> = match self.settings.only.as_slice() {
-            [] => (0..plan.stages.len()).flat_map(|stage| expand::members(&plan, stage)).collect(),
-            targets => targets.iter().flat_map(|target| target.members(&plan)).collect(),
-        };
+        for stage in 0..plan.stages.len() {
+            for member in expand::members(&plan, stage) {
+                self.states.insert(member, State::Waiting { producers: 0 });
+                self.counts[stage] += 1;
+            }
+        }
+        for stage in (0..plan.stages.len()).filter(|stage| plan.stages[*stage].producers().next().is_some()) {
+            for member in expand::members(&plan, stage) {
+                let all = self.edges.producers(member);
+                let count = all.into_iter().filter(|producer| self.states.contains(*producer)).count();
+                let producers = u32::try_from(count).unwrap_or(u32::MAX);
+                self.states.insert(member, State::Waiting { producers });
+            }
+        }
+    }
+
+    fn admit_some(&mut self) {
+        let plan = Arc::clone(&self.plan);
+        let targets = std::mem::take(&mut self.settings.only);
+        let mut pending: VecDeque<Member> = targets.iter().flat_map(|target| target.members(&plan)).collect();
+        self.settings.only = targets;
         while let Some(member) = pending.pop_front() {
-            if self.states.contains_key(&member) {
+            if self.states.contains(member) {
                 continue;
             }
-            let producers = producers(&plan, member);
+            let mut producers = self.edges.producers(member);
+            producers.retain(|producer| expand::exists(&plan, *producer));
             for producer in &producers {
-                self.consumers.entry(*producer).or_default().push(member);
+                self.consumers.get_or_insert_default().entry(*producer).or_default().push(member);
             }
             let count = u32::try_from(producers.len()).unwrap_or(u32::MAX);
             self.states.insert(member, State::Waiting { producers: count });
+            self.counts[member.stage as usize] += 1;
             pending.extend(producers);
         }
-        self.tally = Tally {
-            members: self.states.len() as u64,
-            waiting: self.states.len() as u64,
-            ..Tally::default()
-        };
+    }
+
+    fn consumers(&self, member: Member) -> Vec<Member> {
+        match &self.consumers {
+            Some(few) => few.get(&member).cloned().unwrap_or_default(),
+            None => self.edges.consumers(member),
+        }
     }
 
     /// The first stage whose declared resources this run can never give, with the reason.
     pub fn too_large(&self) -> Option<(&str, TooLarge)> {
-        let stages: BTreeSet<u32> = self.states.keys().map(|member| member.stage).collect();
-        stages.into_iter().find_map(|stage| {
+        let stages = (0u32..).zip(&self.counts).filter(|(_, count)| **count > 0);
+        stages.map(|(stage, _)| stage).find_map(|stage| {
             let name = self.plan.stages[stage as usize].name.as_str();
             self.slots.admits(self.request(stage)).err().map(|error| (name, error))
         })
@@ -232,10 +295,11 @@ impl Planner {
             .states
             .iter()
             .filter(|(_, state)| matches!(state, State::Waiting { producers: 0 }))
-            .map(|(member, _)| *member)
+            .map(|(member, _)| member)
             .collect();
         let mut out = Vec::new();
-        ready.into_iter().for_each(|member| self.look(member, &mut out));
+        self.ready.extend(ready);
+        self.look_on(&mut out);
         self.fill_slots(&mut out);
         out
     }
@@ -244,34 +308,49 @@ impl Planner {
     pub fn handle(&mut self, event: Event) -> Vec<Command> {
         let mut out = Vec::new();
         match event {
-            Event::Looked { member, found } => self.looked(member, found, &mut out),
-            Event::Finished { member, outcome, outputs } => self.finished(member, outcome, outputs, &mut out),
+            Event::Looked { member, found } => self.looked(member, found),
+            Event::Finished { member, outcome, outputs } => self.finished(member, outcome, outputs),
             Event::Elsewhere { member } => self.elsewhere(member),
             Event::Free { member } => self.free(member, &mut out),
             Event::Stop => self.stopping = true,
         }
+        self.look_on(&mut out);
         self.fill_slots(&mut out);
         out
     }
 
-    fn look(&mut self, member: Member, out: &mut Vec<Command>) {
+    /// Owes the looks of members that are ready, a wave at a time.
+    fn look_on(&mut self, out: &mut Vec<Command>) {
         if self.stopping {
-            return;
+            self.ready.clear();
         }
-        let made = |producer: Member, output: &str| self.made(producer, output);
-        match bind::bind(&self.plan, member, &made) {
+        while self.looking < WAVE {
+            let Some(member) = self.ready.pop_front() else { return };
+            self.look(member, out);
+        }
+    }
+
+    fn look(&mut self, member: Member, out: &mut Vec<Command>) {
+        match self.bind(member) {
             Ok(bound) => {
                 let digest = bound.action.digest();
-                let action = Box::new(bound.action);
-                let bound_to = Box::new(((*action).clone(), digest));
-                let state = State::Looking { bound: bound_to, tries: Tries::default() };
-                self.states.insert(member, state);
+                let sought = Box::new(Sought { digest, tries: Tries::default() });
+                self.states.insert(member, State::Looking(sought));
                 self.looking += 1;
-                out.push(Command::Look { member, action, digest, blobs: bound.blobs });
+                out.push(Command::Look {
+                    member,
+                    action: Box::new(bound.action),
+                    digest,
+                    blobs: bound.blobs,
+                });
             }
             // A checked plan binds; one that was not checked fails here instead of panicking.
             Err(error) => self.unbindable(member, &error),
         }
+    }
+
+    fn bind(&self, member: Member) -> Result<Bound, BindError> {
+        bind::bind(&self.plan, member, &|producer, output| self.made(producer, output))
     }
 
     fn unbindable(&mut self, member: Member, error: &BindError) {
@@ -281,43 +360,44 @@ impl Planner {
     }
 
     fn made(&self, member: Member, output: &str) -> Option<Artifact> {
-        match self.states.get(&member)? {
-            State::Reused { outputs, .. } | State::Succeeded { outputs, .. } => outputs.get(output).copied(),
+        match self.states.get(member)? {
+            State::Reused(made) => made.1.get(output).copied(),
+            State::Succeeded(made) => made.1.get(output).copied(),
             _ => None,
         }
     }
 
-    fn looked(&mut self, member: Member, found: Found, out: &mut Vec<Command>) {
-        let Some(State::Looking { bound, tries }) = self.states.get(&member) else { return };
-        let (bound, tries) = (bound.clone(), *tries);
+    fn looked(&mut self, member: Member, found: Found) {
+        let Some(State::Looking(sought)) = self.states.get(member) else { return };
+        let Sought { digest, tries } = **sought;
         self.looking -= 1;
         match found {
             Found::Hit { attempt, outputs } => {
-                self.states.insert(member, State::Reused { attempt, outputs });
+                self.states.insert(member, State::Reused(Box::new((attempt, outputs))));
                 self.tally.waiting -= 1;
                 self.tally.reused += 1;
-                self.release_consumers(member, out);
-                if self.in_flight.get(&bound.1) == Some(&member) {
-                    self.release_action(bound.1, out);
+                self.release_consumers(member);
+                if self.in_flight.get(&digest) == Some(&member) {
+                    self.release_action(digest);
                 }
             }
-            Found::Miss(miss) => match self.in_flight.get(&bound.1) {
+            Found::Miss(miss) => match self.in_flight.get(&digest) {
                 Some(other) if *other != member => {
-                    let other = *other;
-                    self.followers.entry(bound.1).or_default().push(member);
-                    self.states.insert(member, State::SameAction { other, bound });
+                    let other = Box::new((*other, digest));
+                    self.followers.entry(digest).or_default().push(member);
+                    self.states.insert(member, State::SameAction { other });
                 }
                 _ => {
-                    self.in_flight.insert(bound.1, member);
-                    self.enqueue(member, bound, miss, tries);
+                    self.in_flight.insert(digest, member);
+                    self.enqueue(member, Box::new(Active { digest, miss, tries }));
                 }
             },
         }
     }
 
-    fn enqueue(&mut self, member: Member, bound: Box<(Action, ActionDigest)>, miss: Miss, tries: Tries) {
+    fn enqueue(&mut self, member: Member, active: Box<Active>) {
         self.queue.insert((Reverse(self.graph.rank(member.stage as usize)), member));
-        self.states.insert(member, State::Queued { bound, miss, tries });
+        self.states.insert(member, State::Queued(active));
     }
 
     fn request(&self, stage: u32) -> Request {
@@ -349,72 +429,69 @@ impl Planner {
     }
 
     fn start(&mut self, member: Member, out: &mut Vec<Command>) {
-        let Some(State::Queued { bound, miss, tries }) = self.states.remove(&member) else {
+        let Some(State::Queued(active)) = self.states.remove(member) else {
             unreachable!("only queued members are in the queue")
         };
-        let (action, digest) = (Box::new(bound.0.clone()), bound.1);
-        self.states.insert(member, State::Running { bound, miss, tries });
+        let (digest, tries) = (active.digest, active.tries);
+        let bound = self.bind(member);
+        self.states.insert(member, State::Running(active));
         self.tally.waiting -= 1;
         self.tally.running += 1;
+        // It was bound for its look, and nothing that it was bound from can have changed.
+        let action = Box::new(bound.expect("what was bound once binds again").action);
         out.push(Command::Run { member, action, digest, number: 1 + tries.lost + tries.failed });
     }
 
-    fn finished(
-        &mut self,
-        member: Member,
-        outcome: Outcome,
-        outputs: BTreeMap<String, Artifact>,
-        out: &mut Vec<Command>,
-    ) {
-        let Some(State::Running { bound, miss, tries }) = self.states.get(&member).cloned() else {
-            return;
-        };
+    fn finished(&mut self, member: Member, outcome: Outcome, outputs: BTreeMap<String, Artifact>) {
+        let Some(State::Running(active)) = self.states.get(member) else { return };
+        let Active { digest, miss, tries } = (**active).clone();
         self.slots.give_back(self.request(member.stage));
         self.tally.running -= 1;
         if let Some(tries) = self.tries_again(member, &outcome, tries) {
             self.tally.waiting += 1;
-            self.enqueue(member, bound, miss, tries);
+            self.enqueue(member, Box::new(Active { digest, miss, tries }));
             return;
         }
         if outcome.succeeded() {
-            self.states.insert(member, State::Succeeded { miss, outputs });
+            self.states.insert(member, State::Succeeded(Box::new((miss, outputs))));
             self.tally.succeeded += 1;
-            self.release_consumers(member, out);
+            self.release_consumers(member);
         } else {
             self.ended(member, miss, outcome);
         }
-        self.release_action(bound.1, out);
+        self.release_action(digest);
     }
 
     /// Members of the same action look again: at a success they find it, at a failure they try themselves.
-    fn release_action(&mut self, action: ActionDigest, out: &mut Vec<Command>) {
+    fn release_action(&mut self, action: ActionDigest) {
         self.in_flight.remove(&action);
         for follower in self.followers.remove(&action).unwrap_or_default() {
             self.states.insert(follower, State::Waiting { producers: 0 });
-            self.look(follower, out);
+            self.ready.push_back(follower);
         }
     }
 
     /// A member whose action another run executes waits without slots.
     fn elsewhere(&mut self, member: Member) {
-        let Some(State::Running { bound, tries, .. }) = self.states.get(&member) else { return };
-        let state = State::Elsewhere { bound: bound.clone(), tries: *tries };
-        self.states.insert(member, state);
+        let Some(State::Running(active)) = self.states.get(member) else { return };
+        let sought = Box::new(Sought { digest: active.digest, tries: active.tries });
+        self.states.insert(member, State::Elsewhere(sought));
         self.slots.give_back(self.request(member.stage));
         self.tally.running -= 1;
         self.tally.waiting += 1;
     }
 
     fn free(&mut self, member: Member, out: &mut Vec<Command>) {
-        let Some(State::Elsewhere { bound, tries }) = self.states.get(&member) else { return };
+        let Some(State::Elsewhere(sought)) = self.states.get(member) else { return };
+        let sought = *sought.clone();
+        let Ok(bound) = self.bind(member) else { return };
         if self.stopping {
             return;
         }
-        let (bound, tries) = (bound.clone(), *tries);
-        let (action, digest) = (Box::new(bound.0.clone()), bound.1);
-        self.states.insert(member, State::Looking { bound, tries });
+        self.states.insert(member, State::Looking(Box::new(sought)));
         self.looking += 1;
         // The blobs that binding made were stored at the first look.
+        let (action, digest) = (Box::new(bound.action), sought.digest);
         out.push(Command::Look { member, action, digest, blobs: Vec::new() });
     }
 
@@ -433,32 +510,31 @@ impl Planner {
     }
 
     fn ended(&mut self, member: Member, miss: Miss, outcome: Outcome) {
-        self.states.insert(member, State::Ended { miss, outcome });
+        self.states.insert(member, State::Ended(Box::new((miss, outcome))));
         self.tally.failed += 1;
         self.failed = true;
         self.block_consumers(member);
     }
 
-    fn release_consumers(&mut self, member: Member, out: &mut Vec<Command>) {
-        let consumers = self.consumers.get(&member).cloned().unwrap_or_default();
-        for consumer in consumers {
-            if let Some(State::Waiting { producers }) = self.states.get_mut(&consumer) {
+    fn release_consumers(&mut self, member: Member) {
+        for consumer in self.consumers(member) {
+            if let Some(State::Waiting { producers }) = self.states.get_mut(consumer) {
                 *producers -= 1;
                 if *producers == 0 {
-                    self.look(consumer, out);
+                    self.ready.push_back(consumer);
                 }
             }
         }
     }
 
     fn block_consumers(&mut self, failed: Member) {
-        let mut pending = self.consumers.get(&failed).cloned().unwrap_or_default();
+        let mut pending = self.consumers(failed);
         while let Some(member) = pending.pop() {
-            if let Some(State::Waiting { .. }) = self.states.get(&member) {
-                self.states.insert(member, State::Blocked { by: failed });
+            if let Some(State::Waiting { .. }) = self.states.get(member) {
+                self.states.insert(member, State::Blocked { by: Box::new(failed) });
                 self.tally.waiting -= 1;
                 self.tally.blocked += 1;
-                pending.extend(self.consumers.get(&member).into_iter().flatten());
+                pending.extend(self.consumers(member));
             }
         }
     }
@@ -466,7 +542,8 @@ impl Planner {
     /// Whether nothing more will come of this run: everything is decided, or it was told to stop (or a
     /// failure stopped it) and nothing is in flight.
     pub fn is_done(&self) -> bool {
-        self.tally.running == 0 && self.looking == 0 && (self.halted() || self.tally.waiting == 0)
+        let idle = self.tally.running == 0 && self.looking == 0 && self.ready.is_empty();
+        idle && (self.halted() || self.tally.waiting == 0)
     }
 
     /// Whether nothing more is started.
@@ -476,11 +553,8 @@ impl Planner {
 
     /// How many members this run is about, by stage.
     pub fn members_by_stage(&self) -> BTreeMap<String, u64> {
-        let mut counts = BTreeMap::new();
-        for member in self.states.keys() {
-            *counts.entry(self.plan.stages[member.stage as usize].name.clone()).or_default() += 1;
-        }
-        counts
+        let counts = self.plan.stages.iter().zip(&self.counts).filter(|(_, count)| **count > 0);
+        counts.map(|(stage, count)| (stage.name.clone(), *count)).collect()
     }
 
     /// How many members are in which state.
@@ -500,22 +574,24 @@ impl Planner {
 
     /// Every member this run is about, with why it is where it is.
     pub fn reasons(&self) -> impl Iterator<Item = (Member, Reason)> + '_ {
-        self.states.iter().map(|(member, state)| (*member, self.worded(state)))
+        self.states.iter().map(|(member, state)| (member, self.worded(state)))
     }
 
     /// Why one member is where it is.
     pub fn reason(&self, member: Member) -> Option<Reason> {
-        self.states.get(&member).map(|state| self.worded(state))
+        self.states.get(member).map(|state| self.worded(state))
     }
 
     /// The action of a member, once its inputs are known and while it is not done.
-    pub fn action(&self, member: Member) -> Option<&Action> {
-        match self.states.get(&member)? {
-            State::Looking { bound, .. }
-            | State::Elsewhere { bound, .. }
-            | State::SameAction { bound, .. }
-            | State::Queued { bound, .. }
-            | State::Running { bound, .. } => Some(&bound.0),
+    pub fn action(&self, member: Member) -> Option<Action> {
+        match self.states.get(member)? {
+            State::Looking(_)
+            | State::SameAction { .. }
+            | State::Queued(_)
+            | State::Running(_)
+            | State::Elsewhere(_) => {
+                self.bind(member).ok().map(|bound| bound.action)
+            }
             _ => None,
         }
     }
@@ -524,84 +600,88 @@ impl Planner {
         match state {
             State::Waiting { .. } if self.is_done() => Reason::NotReached,
             State::Waiting { producers } => Reason::Waits { producers: *producers },
-            State::Looking { .. } => Reason::Looking,
-            State::SameAction { other, .. } => Reason::SameAction { other: *other },
-            State::Queued { miss, .. } => Reason::Queued(miss.clone()),
-            State::Running { miss, .. } => Reason::Running(miss.clone()),
-            State::Elsewhere { .. } => Reason::Elsewhere,
-            State::Reused { attempt, .. } => Reason::Reused { attempt: *attempt },
-            State::Succeeded { miss, .. } => Reason::Ran { miss: miss.clone(), outcome: Outcome::Succeeded },
-            State::Ended { miss, outcome } => Reason::Ran { miss: miss.clone(), outcome: outcome.clone() },
-            State::Blocked { by } => Reason::Blocked { by: *by },
+            State::Looking(_) => Reason::Looking,
+            State::SameAction { other } => Reason::SameAction { other: other.0 },
+            State::Queued(active) => Reason::Queued(active.miss.clone()),
+            State::Running(active) => Reason::Running(active.miss.clone()),
+            State::Elsewhere(_) => Reason::Elsewhere,
+            State::Reused(made) => Reason::Reused { attempt: made.0 },
+            State::Succeeded(made) => Reason::Ran { miss: made.0.clone(), outcome: Outcome::Succeeded },
+            State::Ended(end) => Reason::Ran { miss: end.0.clone(), outcome: end.1.clone() },
+            State::Blocked { by } => Reason::Blocked { by: **by },
         }
     }
 
     /// Recomputes everything that is cached and compares. For tests; panics with what disagrees.
     pub fn sanity_check(&self) {
-        let count = |test: fn(&State) -> bool| self.states.values().filter(|s| test(s)).count() as u64;
+        let count = |test: fn(&State) -> bool| self.states.iter().filter(|(_, s)| test(s)).count() as u64;
         let tally = Tally {
-            members: self.states.len() as u64,
+            members: count(|_| true),
             waiting: count(|s| {
                 matches!(
                     s,
                     State::Waiting { .. }
-                        | State::Looking { .. }
+                        | State::Looking(_)
                         | State::SameAction { .. }
-                        | State::Elsewhere { .. }
-                        | State::Queued { .. }
+                        | State::Elsewhere(_)
+                        | State::Queued(_)
                 )
             }),
-            running: count(|s| matches!(s, State::Running { .. })),
-            reused: count(|s| matches!(s, State::Reused { .. })),
-            succeeded: count(|s| matches!(s, State::Succeeded { .. })),
-            failed: count(|s| matches!(s, State::Ended { .. })),
+            running: count(|s| matches!(s, State::Running(_))),
+            reused: count(|s| matches!(s, State::Reused(_))),
+            succeeded: count(|s| matches!(s, State::Succeeded(_))),
+            failed: count(|s| matches!(s, State::Ended(_))),
             blocked: count(|s| matches!(s, State::Blocked { .. })),
         };
         assert_eq!(tally, self.tally, "the tally disagrees with the states");
         let mut slots = Slots::new(self.settings.cpus, self.settings.memory);
-        for (member, state) in &self.states {
-            self.check_member(*member, state, &mut slots);
+        for (member, state) in self.states.iter() {
+            self.check_member(member, state, &mut slots);
         }
         assert_eq!(slots, self.slots, "the slots in use are not those of running members");
-        assert_eq!(self.queue.len() as u64, count(|s| matches!(s, State::Queued { .. })), "queue");
-        assert_eq!(self.looking, count(|s| matches!(s, State::Looking { .. })), "looks under way");
+        assert_eq!(self.queue.len() as u64, count(|s| matches!(s, State::Queued(_))), "queue");
+        assert_eq!(self.looking, count(|s| matches!(s, State::Looking(_))), "looks under way");
         let active = tally.running
             + self.queue.len() as u64
-            + count(|s| matches!(s, State::Looking { .. } | State::Elsewhere { .. }));
+            + count(|s| matches!(s, State::Looking(_) | State::Elsewhere(_)));
         assert!(self.is_done() || active > 0, "unfinished, yet nothing is owed, queued or in flight");
     }
 
     fn check_member(&self, member: Member, state: &State, slots: &mut Slots) {
         match state {
-            State::Running { bound, .. } => {
+            State::Elsewhere(sought) => {
+                assert_eq!(self.in_flight.get(&sought.digest), Some(&member), "in flight");
+            }
+            State::Running(active) => {
                 assert!(slots.take(self.request(member.stage)), "more runs than the slots allow");
-                assert_eq!(self.in_flight.get(&bound.1), Some(&member), "in flight");
+                assert_eq!(self.in_flight.get(&active.digest), Some(&member), "in flight");
             }
-            State::Elsewhere { bound, .. } => {
-                assert_eq!(self.in_flight.get(&bound.1), Some(&member), "in flight");
-            }
-            State::Queued { bound, .. } => {
+            State::Queued(active) => {
                 assert!(self.queue.iter().any(|(_, queued)| *queued == member), "queued");
-                assert_eq!(self.in_flight.get(&bound.1), Some(&member), "in flight");
+                assert_eq!(self.in_flight.get(&active.digest), Some(&member), "in flight");
             }
-            State::SameAction { bound, .. } => {
-                let follows = self.followers.get(&bound.1).is_some_and(|f| f.contains(&member));
+            State::SameAction { other } => {
+                let follows = self.followers.get(&other.1).is_some_and(|f| f.contains(&member));
                 assert!(follows, "a member of the same action follows nobody");
             }
             State::Waiting { producers } => {
-                let undone = crate::machine::producers(&self.plan, member)
-                    .into_iter()
-                    .filter(|p| !matches!(self.states[p], State::Reused { .. } | State::Succeeded { .. }))
-                    .count();
-                assert_eq!(undone as u32, *producers, "producers still to come");
+                let all = declared_producers(&self.plan, member);
+                let done =
+                    |p: &Member| matches!(self.states.get(*p), Some(State::Reused(_) | State::Succeeded(_)));
+                assert_eq!(all.iter().filter(|p| !done(p)).count() as u32, *producers, "producers to come");
+                let ready = self.looking >= WAVE || *producers > 0 || self.stopping;
+                assert!(ready || self.ready.is_empty(), "a member that is ready is not looked up");
+                for producer in all {
+                    assert!(self.consumers(producer).contains(&member), "nobody would tell it");
+                }
             }
             _ => {}
         }
     }
 }
 
-/// The distinct members a member reads from.
-fn producers(plan: &Plan, member: Member) -> Vec<Member> {
+/// The distinct members a member reads from, by way of the members themselves: what [`Edges`] has to agree with.
+fn declared_producers(plan: &Plan, member: Member) -> Vec<Member> {
     let cell = expand::cell(plan, member);
     let stage = &plan.stages[member.stage as usize];
     let mut all: Vec<Member> =

@@ -416,3 +416,57 @@ proptest! {
         prop_assert_eq!(ran, misses);
     }
 }
+
+#[test]
+fn a_million_members_are_a_table_and_a_hundred_of_them_a_map() {
+    let plan = Arc::new(plan("data\ncell[x,y,z] < data\nall < cell/x,y,z", 100));
+    let began = Planner::new(Arc::clone(&plan), settings(2, false)).unwrap();
+    assert_eq!(began.tally().members, 1_000_002);
+    let mut few = settings(2, false);
+    few.only = vec![Target::parse(&plan, "cell[x=1,z=7]").unwrap()];
+    let (mut planner, runs) = start(&plan, few);
+    assert_eq!(planner.tally().members, 101);
+    assert_eq!(labels(&plan, &runs), ["data#1"]);
+    let runs = finish(&mut planner, runs[0].0, Outcome::Succeeded);
+    assert_eq!(runs.len(), 2, "as many as there are slots");
+}
+
+#[test]
+fn more_looks_than_a_wave_are_owed_as_the_first_are_answered() {
+    let plan = Arc::new(plan("cell[x,y,z]", 30));
+    let mut planner = Planner::new(Arc::clone(&plan), settings(2, false)).unwrap();
+    let mut owed = planner.owed();
+    assert_eq!(owed.len(), 10_000);
+    let (mut looks, mut most) = (0, 0);
+    while let Some(command) = owed.pop() {
+        let Command::Look { member, .. } = command else { continue };
+        looks += 1;
+        let attempt = AttemptDigest::from_bytes([7; 32]);
+        let found = Found::Hit { attempt, outputs: outputs(member) };
+        owed.extend(planner.handle(Event::Looked { member, found }));
+        most = most.max(owed.len());
+    }
+    assert!(planner.is_done() && most <= 10_000);
+    assert_eq!((looks, planner.tally().reused), (27_000, 27_000));
+}
+
+#[test]
+fn a_target_names_the_same_members_whichever_axes_it_fixes() {
+    let plan = plan("cell[x,y,z]", 4);
+    for text in ["cell", "cell[y=2]", "cell[x=1,z=3]", "cell[z=0,y=1,x=2]", "cell[x=1,x=2]"] {
+        let target = Target::parse(&plan, text).unwrap();
+        let pairs: Vec<(&str, u64)> = text
+            .split_once('[')
+            .map_or("", |(_, inner)| inner.trim_end_matches(']'))
+            .split(',')
+            .filter_map(|pair| pair.split_once('='))
+            .map(|(axis, index)| (axis, index.parse().unwrap()))
+            .collect();
+        let named = |member: &Member| {
+            let cell = expand::cell(&plan, *member);
+            pairs.iter().all(|(axis, index)| cell.index(axis) == Some(*index))
+        };
+        let expected: Vec<Member> = expand::members(&plan, 0).filter(named).collect();
+        assert_eq!(target.members(&plan).collect::<Vec<_>>(), expected, "{text}");
+    }
+}

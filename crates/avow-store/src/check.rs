@@ -76,6 +76,8 @@ struct Known {
     plans: Vec<(PlanDigest, String)>,
     /// The action of every attempt that was started, ended or not, with its member.
     started: Vec<(ActionDigest, String)>,
+    /// Lists of hits that journals cite, with the run.
+    hits: Vec<(BlobDigest, String)>,
     /// The attempts that were collected.
     collected: HashMap<AttemptDigest, Timestamp>,
     /// How many of the blobs are hashed: one in this many.
@@ -193,6 +195,10 @@ fn check_journals(project: &Project, known: &mut Known, report: &mut Report) -> 
             known.cited.extend(opened.ledger_heads.iter().map(|head| (*head, file.path.clone(), who())));
         }
         known.lines.extend(digests(&journal));
+        known.hits.extend(journal.lines.iter().filter_map(|line| match &line.event {
+            Event::Reused { cited: Some(cited), .. } => Some((cited.record, file.run.clone())),
+            _ => None,
+        }));
         known.started.extend(journal.lines.iter().filter_map(|line| match &line.event {
             Event::Started { member, action, .. } => Some((*action, member.clone())),
             _ => None,

@@ -17,7 +17,7 @@ use avow_model::attempt::Timestamp;
 use avow_model::digest::{Artifact, AttemptDigest, BlobDigest, PlanDigest};
 use avow_model::journal::{Closing, Event, Journal};
 
-use crate::blob::FileBlobs;
+use crate::blob::{BlobStore, FileBlobs};
 use crate::collected::{self, Collection};
 use crate::disk;
 use crate::error::{Context, StoreError};
@@ -27,6 +27,7 @@ use crate::ledger::{self, LedgerFile};
 use crate::lock::RunLock;
 use crate::pins;
 use crate::project::Project;
+use crate::receipt;
 use crate::record::Recorded;
 use crate::stamp::MemoryStamps;
 use mark::{Marks, owned};
@@ -70,12 +71,14 @@ struct Run {
     /// Its own attempts, and those that stood for members.
     attempts: Vec<AttemptDigest>,
     started: Vec<avow_model::digest::ActionDigest>,
+    /// Lists of hits.
+    cited: Vec<BlobDigest>,
 }
 
 /// Finds what can go; changes nothing. What ended or was stored after `since` stays.
 pub fn propose(project: &Project, _runner: &RunLock, since: Timestamp) -> Result<Proposal, StoreError> {
     let blobs = FileBlobs::new(project.clone(), std::sync::Arc::new(MemoryStamps::default()));
-    let (runs, recorded) = history(project)?;
+    let (runs, recorded) = history(project, &blobs)?;
     let mut marks = Marks::new(&blobs);
     let roots = roots(project, &runs, &recorded, since, &mut marks)?;
     for record in recorded.iter().filter(|record| roots.contains(&record.digest())) {
@@ -83,6 +86,7 @@ pub fn propose(project: &Project, _runner: &RunLock, since: Timestamp) -> Result
     }
     for run in &runs {
         marks.blob(run.plan.into());
+        run.cited.iter().for_each(|list| marks.blob(*list));
         run.started.iter().for_each(|action| marks.blob((*action).into()));
     }
     for record in &recorded {
@@ -105,6 +109,8 @@ pub fn carry_out(
     let attempts = proposal.attempts.iter().map(|doomed| doomed.recorded.digest()).collect();
     let (blobs, bytes) = (proposal.blobs.len() as u64, proposal.bytes());
     collected::append(project, runner, &Collection { at: now, attempts, blobs, bytes })?;
+    // What was settled may rest on an attempt that goes while its blobs stay for another's sake.
+    receipt::forget(project);
     for (digest, _) in &proposal.blobs {
         let path = project.blob(*digest);
         match disk::remove_file(&path) {
@@ -115,12 +121,23 @@ pub fn carry_out(
     Ok(())
 }
 
-fn history(project: &Project) -> Result<(Vec<Run>, Vec<Recorded>), StoreError> {
+/// The lists of hits that a journal's lines cite.
+fn cited(journal: &Journal) -> Vec<BlobDigest> {
+    let cited = |event: &Event| match event {
+        Event::Reused { cited: Some(cited), .. } => Some(cited.record),
+        _ => None,
+    };
+    journal.lines.iter().filter_map(|line| cited(&line.event)).collect()
+}
+
+fn history(project: &Project, blobs: &FileBlobs) -> Result<(Vec<Run>, Vec<Recorded>), StoreError> {
     let (mut runs, mut recorded) = (Vec::new(), Vec::new());
     for file in journal::journals(project)? {
-        let journal = file.read()?;
+        let mut journal = file.read()?;
+        let cited = cited(&journal);
+        avow_model::journal::resolve(&mut journal.lines, |digest| blobs.read(digest).ok());
         let attempts = index::attempts(&journal);
-        runs.extend(run(&journal, &attempts));
+        runs.extend(run(&journal, &attempts).map(|run| Run { cited, ..run }));
         recorded.extend(attempts);
     }
     recorded.sort_by(|a, b| a.position.cmp(&b.position));
@@ -138,10 +155,11 @@ fn run(journal: &Journal, recorded: &[Recorded]) -> Option<Run> {
         closed: None,
         attempts: recorded.iter().map(Recorded::digest).collect(),
         started: Vec::new(),
+        cited: Vec::new(),
     };
     for line in &journal.lines {
         match &line.event {
-            Event::Reused { hits } => run.attempts.extend(hits.iter().map(|hit| hit.attempt)),
+            Event::Reused { hits, .. } => run.attempts.extend(hits.iter().map(|hit| hit.attempt)),
             Event::Started { action, .. } => run.started.push(*action),
             Event::Closed { how } => run.closed = Some(*how),
             _ => {}

@@ -18,6 +18,7 @@ use crate::files;
 use crate::journal::{self, JournalFile};
 use crate::lock::RunLock;
 use crate::project::Project;
+use crate::receipt;
 use crate::record::{MemoryIndex, Position, RecordStore, Recorded, SledIndex};
 
 /// What opening the index took.
@@ -44,6 +45,9 @@ pub fn open_index(project: &Project, runner: &RunLock) -> Result<(SledIndex, Ope
         Ok(index) => {
             let index = index.with_collected(collected::dates(project)?);
             let runs = catch_up(&index, &journals)?;
+            if !runs.is_empty() {
+                receipt::forget(project);
+            }
             let opening = if runs.is_empty() { Opening::Complete } else { Opening::CaughtUp { runs } };
             return Ok((index, opening));
         }
@@ -61,6 +65,7 @@ pub fn rebuild(project: &Project, _runner: &RunLock) -> Result<SledIndex, StoreE
         Err(e) if !files::absent(&e) => return Err(e).context("remove", &folder),
         _ => {}
     }
+    receipt::forget(project);
     let index = SledIndex::open(&folder)?.with_collected(collected::dates(project)?);
     catch_up(&index, &journal::journals(project)?)?;
     match disk::remove_file(&damage_mark(project)) {

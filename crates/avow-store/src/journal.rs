@@ -8,6 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use avow_model::attempt::Timestamp;
 use avow_model::digest::LineDigest;
@@ -26,7 +27,7 @@ use crate::stamp::FileStamp;
 /// The one writer of a run's journal.
 #[derive(Debug)]
 pub struct JournalWriter {
-    file: File,
+    file: Arc<File>,
     path: PathBuf,
     run: String,
     opened: Timestamp,
@@ -53,7 +54,7 @@ impl JournalWriter {
         }
         let run = opened.run.clone();
         let mut writer = JournalWriter {
-            file,
+            file: Arc::new(file),
             path,
             run,
             opened: at,
@@ -89,7 +90,7 @@ impl JournalWriter {
         file.seek(SeekFrom::Start(length)).context("write", &path)?;
         let opened = journal.lines.first().map_or(0, |line| line.at);
         let writer = JournalWriter {
-            file,
+            file: Arc::new(file),
             path,
             run: run.to_owned(),
             opened,
@@ -111,36 +112,67 @@ impl JournalWriter {
 
     /// Like [`JournalWriter::append`], and also returns the line, for the fold.
     pub fn append_line(&mut self, at: Timestamp, event: Event) -> Result<(Line, Position), StoreError> {
-        if self.poisoned {
-            return Err(StoreError::Poisoned { path: self.path.clone() });
-        }
         // A clock that was set back must not turn the order of events around.
         let at = at.max(self.last);
         let line = Line { previous: self.head, at, event };
         let mut text = line.to_text().into_bytes();
         let head = LineDigest::of(&text);
         text.push(b'\n');
-        if let Err(error) = disk::write(&self.file, &self.path, &text) {
+        self.write(&text, Some(head), 1)?;
+        self.last = at;
+        Ok((line, self.position(self.lines)))
+    }
+
+    /// Appends many events by one write; returns their places. Either all of them are written or none.
+    pub fn append_all(
+        &mut self,
+        at: Timestamp,
+        events: impl IntoIterator<Item = Event>,
+    ) -> Result<Vec<Position>, StoreError> {
+        let (mut text, mut head, mut count) = (Vec::new(), self.head, 0);
+        let at = at.max(self.last);
+        for event in events {
+            let start = text.len();
+            text.extend(Line { previous: head, at, event }.to_text().into_bytes());
+            head = Some(LineDigest::of(&text[start..]));
+            text.push(b'\n');
+            count += 1;
+        }
+        let before = self.lines;
+        self.write(&text, head, count)?;
+        self.last = at;
+        Ok((before + 1..=self.lines).map(|line| self.position(line)).collect())
+    }
+
+    fn write(&mut self, text: &[u8], head: Option<LineDigest>, lines: u64) -> Result<(), StoreError> {
+        if self.poisoned {
+            return Err(StoreError::Poisoned { path: self.path.clone() });
+        }
+        if let Err(error) = disk::write(&self.file, &self.path, text) {
             self.take_back();
             return Err(error).context("append to", &self.path);
         }
-        self.head = Some(head);
-        self.last = at;
-        self.lines += 1;
+        self.head = head;
+        self.lines += lines;
         self.length += text.len() as u64;
         self.unsynced = true;
-        Ok((line, self.position()))
+        Ok(())
     }
 
     /// Removes the bytes of a write that failed half-way; the next line would be glued to them.
     fn take_back(&mut self) {
         let restored = disk::shorten(&self.file, &self.path, self.length)
-            .and_then(|()| self.file.seek(SeekFrom::Start(self.length)));
+            .and_then(|()| (&*self.file).seek(SeekFrom::Start(self.length)));
         self.poisoned = restored.is_err();
     }
 
-    fn position(&self) -> Position {
-        Position { opened: self.opened, run: self.run.clone(), line: self.lines }
+    fn position(&self, line: u64) -> Position {
+        Position { opened: self.opened, run: self.run.clone(), line }
+    }
+
+    /// What makes the lines appended so far survive a power cut, for another thread.
+    pub fn syncer(&self) -> JournalSync {
+        JournalSync { file: Arc::clone(&self.file), path: self.path.clone() }
     }
 
     /// Makes everything appended so far survive a power cut.
@@ -176,6 +208,20 @@ fn hold(file: &File, path: &Path) -> Result<(), StoreError> {
             Err(Errno::INTR) => {}
             held => return held.context("lock", path),
         }
+    }
+}
+
+/// The flushing of a journal, apart from its writing.
+#[derive(Debug)]
+pub struct JournalSync {
+    file: Arc<File>,
+    path: PathBuf,
+}
+
+impl JournalSync {
+    /// Makes every line that was appended before this call survive a power cut.
+    pub fn sync(&self) -> Result<(), StoreError> {
+        disk::sync(&self.file, &self.path, false).context("sync", &self.path)
     }
 }
 

@@ -54,6 +54,11 @@ pub trait RecordStore: Send + Sync {
     /// Adds an attempt and returns its name. Adding it again at the same place changes nothing.
     fn insert(&self, recorded: &Recorded) -> Result<AttemptDigest, StoreError>;
 
+    /// Adds many attempts, in order; cheaper than one by one where the store can group them.
+    fn insert_all(&self, recorded: &[Recorded]) -> Result<(), StoreError> {
+        recorded.iter().try_for_each(|one| self.insert(one).map(drop))
+    }
+
     /// The attempt with this name.
     fn attempt(&self, digest: AttemptDigest) -> Result<Option<Recorded>, StoreError>;
 

@@ -102,7 +102,8 @@ impl Sandbox {
     fn past(&self, name: &str) -> Option<Past> {
         let run = name.strip_suffix(".jsonl")?;
         let bytes = fs::read(self.path(".avow/journal").join(name)).expect("a journal is readable");
-        let journal = journal::read(&bytes);
+        let mut journal = journal::read(&bytes);
+        journal::resolve(&mut journal.lines, |digest| fs::read(self.blob(digest)).ok());
         let state = RunState::of(&journal.lines);
         Some(Past { name: run.to_owned(), journal, state })
     }

@@ -139,9 +139,9 @@ fn one(
     let plan = &planned.plan;
     let label = expand::label(plan, member);
     let now = planner.action(member);
-    let digest = now.map(Record::digest);
+    let digest = now.as_ref().map(Record::digest);
     let earlier = nearest(reading, &plan.experiment, &label, digest)?;
-    let changes = match (&earlier, now) {
+    let changes = match (&earlier, &now) {
         (Some(recorded), Some(now)) => differences(planned, reading, recorded.attempt.action, now)?,
         _ => Vec::new(),
     };

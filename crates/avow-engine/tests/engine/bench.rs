@@ -126,7 +126,9 @@ impl Bench {
             .unwrap()
             .into_iter()
             .map(|file| {
-                let lines = file.read().unwrap().lines;
+                let mut lines = file.read().unwrap().lines;
+                let read = |digest| fs::read(self.project.blob(digest)).ok();
+                assert_eq!(avow_model::journal::resolve(&mut lines, read), 0, "a list of hits is gone");
                 let state = RunState::of(&lines);
                 let lines = lines.into_iter().map(|line| line.event).collect();
                 Past { run: file.run, path: file.path, lines, state }
@@ -173,6 +175,14 @@ impl Bench {
         LedgerFile::of(&self.project, &self.plan.experiment).unwrap()
     }
 
+    /// Removes what earlier runs left, so that the next works everything out again.
+    pub fn forget_settled(&self) {
+        let all = fs::read_dir(self.project.cache()).unwrap().map(|entry| entry.unwrap().path());
+        let settled = all.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("settled-"));
+        let removed = settled.map(|path| fs::remove_file(path).unwrap()).count();
+        assert!(removed > 0, "nothing was settled");
+    }
+
     pub fn delete_index(&self) {
         fs::remove_dir_all(self.project.index()).unwrap();
     }
@@ -202,7 +212,7 @@ impl Past {
     /// The members of each line of hits, sorted.
     pub fn waves(&self) -> Vec<Vec<String>> {
         let wave = |event: &Event| match event {
-            Event::Reused { hits } => {
+            Event::Reused { hits, .. } => {
                 let mut members: Vec<String> = hits.iter().map(|hit| hit.member.clone()).collect();
                 members.sort();
                 Some(members)

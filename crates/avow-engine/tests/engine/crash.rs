@@ -106,6 +106,7 @@ fn a_torn_tail_is_cut_wherever_the_write_stopped() {
             }
             // Not even the first line is whole: nothing was recorded, and the next session discards it.
             assert_eq!(bench.open().recovered, []);
+            assert!(!bench.project.journal(&whole.run).exists());
             assert_eq!(bench.run().closing, Closing::Complete);
             assert!(!bench.project.journal(&whole.run).exists());
         }
@@ -218,22 +219,25 @@ fn processes_of_a_dead_run_are_ended_and_its_folders_removed() {
 fn a_journal_that_is_broken_in_the_middle_is_left_and_blocks_nobody() {
     let whole = Whole::new(DRAWING);
     let ends = line_ends(&whole.bytes);
-    // One byte of the fifth line changed, and no last line.
+    // One byte of the line after the first end changed, and the last lines missing.
+    let lines = whole.bench.past(&whole.run).lines;
+    let first = lines.iter().position(|event| matches!(event, Event::Finished { .. })).unwrap();
     let mut bytes = whole.bytes[..ends[10]].to_vec();
-    bytes[ends[4] - 20] ^= 1;
+    bytes[ends[first + 1] - 20] ^= 1;
     let bench = whole.at(0, false);
     let path = bench.project.journal(&whole.run);
     fs::write(&path, &bytes).unwrap();
     let intact = bench.past(&whole.run);
-    assert_eq!(intact.succeeded().len(), 1, "the end of `data` is before the damage");
+    assert!(intact.succeeded().contains("data"), "its end is before the damage");
 
     assert_eq!(bench.open().recovered, []);
     let report = bench.run();
     assert_eq!(report.closing, Closing::Complete);
     assert_eq!(bench.artifacts(&report.run), whole.artifacts);
-    assert_eq!(bench.past(&report.run).waves(), [["data"]], "what is intact still counts");
+    assert_eq!(bench.past(&report.run).waves()[0], ["data"], "what is intact still counts");
     assert_eq!(fs::read(&path).unwrap(), bytes);
-    assert!(matches!(damage(&path), Some(Damage::Broken { line: 5 | 6, .. })));
+    let Some(Damage::Broken { line, .. }) = damage(&path) else { panic!("{:?}", damage(&path)) };
+    assert!(line == first + 2 || line == first + 3, "{line}");
 }
 
 #[test]

@@ -8,4 +8,5 @@ mod durability;
 mod outcomes;
 mod registration;
 mod reuse;
+mod settled;
 mod stopping;

@@ -106,7 +106,7 @@ fn an_attempt_under_the_registration_is_preferred_to_an_earlier_one() {
     assert_eq!(attempts[0].1.outputs, attempts[1].1.outputs);
     let report = bench.run();
     let hit = bench.past(&report.run).lines.into_iter().find_map(|event| match event {
-        Event::Reused { hits } => Some(hits[0].attempt),
+        Event::Reused { hits, .. } => Some(hits[0].attempt),
         _ => None,
     });
     assert_eq!(hit, Some(attempts[1].1.digest()));

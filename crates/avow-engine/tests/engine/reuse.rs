@@ -22,6 +22,7 @@ fn with_reuse(drawing: &str, stage: &str, reuse: Reuse) -> Plan {
 fn hits_of_one_wave_are_one_line() {
     let bench = Bench::new("data -> train[seed:2] -> score; score => table");
     bench.run();
+    bench.forget_settled();
     let report = bench.run();
     assert_eq!((report.closing, report.tally.reused), (Closing::Complete, 6));
     let past = bench.past(&report.run);

@@ -61,6 +61,24 @@ impl FileBlobs {
         Ok(metadata.len())
     }
 
+    /// The stamps of blobs that are known to be sound and durable, sorted and each once; `None` where that is not
+    /// known of all of them without reading one.
+    pub fn vouch(&self, digests: &[BlobDigest]) -> Result<Option<Vec<(BlobDigest, FileStamp)>>, StoreError> {
+        let mut digests = digests.to_vec();
+        digests.sort_unstable();
+        digests.dedup();
+        let mut vouched = Vec::with_capacity(digests.len());
+        for digest in digests {
+            let Some(metadata) = look(&self.path(digest))? else { return Ok(None) };
+            let stamp = FileStamp::of(&metadata);
+            if self.stamps.cached_digest(stamp)? != Some(digest) {
+                return Ok(None);
+            }
+            vouched.push((digest, stamp));
+        }
+        Ok(Some(vouched))
+    }
+
     fn fresh(&self) -> MutexGuard<'_, HashMap<BlobDigest, Option<FileStamp>>> {
         // Every change is one call on the map, so a panic elsewhere cannot leave it half changed.
         self.fresh.lock().unwrap_or_else(PoisonError::into_inner)

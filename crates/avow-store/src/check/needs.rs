@@ -23,6 +23,9 @@ pub(super) fn check_needs(blobs: &FileBlobs, known: &Known, report: &mut Report)
     for (action, member) in &known.started {
         needs.blob((*action).into(), "the action", &format!("`{member}`"));
     }
+    for (hits, run) in &known.hits {
+        needs.blob(*hits, "the list of what was reused", &format!("run `{run}`"));
+    }
     // A collected attempt keeps its record and nothing else.
     let kept = known.recorded.iter().filter(|recorded| !known.collected.contains_key(&recorded.digest()));
     kept.into_iter().try_for_each(|recorded| needs.attempt(recorded))

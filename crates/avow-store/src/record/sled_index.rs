@@ -138,19 +138,27 @@ fn digests(found: sled::Iter) -> Result<Vec<AttemptDigest>, StoreError> {
 
 impl RecordStore for SledIndex {
     fn insert(&self, recorded: &Recorded) -> Result<AttemptDigest, StoreError> {
-        let digest = recorded.digest();
-        let place = place(&recorded.position);
-        let value = serde_json::to_vec(recorded).expect("attempts hold only JSON values");
-        self.stand_before()?;
-        // The record first: a trace never names an attempt that is not there.
-        self.attempts.insert(digest.as_bytes(), value)?;
-        let trace = [recorded.attempt.action.as_bytes(), place.as_slice()].concat();
-        self.stand_before()?;
-        self.traces.insert(trace, digest.as_bytes())?;
-        self.stand_before()?;
-        let member = [member_prefix(&recorded.experiment, &recorded.member), place].concat();
-        self.members.insert(member, digest.as_bytes())?;
-        Ok(digest)
+        self.insert_all(std::slice::from_ref(recorded))?;
+        Ok(recorded.digest())
+    }
+
+    fn insert_all(&self, recorded: &[Recorded]) -> Result<(), StoreError> {
+        let mut batches: [sled::Batch; 3] = Default::default();
+        let [attempts, traces, members] = &mut batches;
+        for one in recorded {
+            let (digest, place) = (one.digest(), place(&one.position));
+            let value = serde_json::to_vec(one).expect("attempts hold only JSON values");
+            attempts.insert(digest.as_bytes(), value);
+            traces.insert([one.attempt.action.as_bytes(), place.as_slice()].concat(), digest.as_bytes());
+            let member = [member_prefix(&one.experiment, &one.member), place].concat();
+            members.insert(member, digest.as_bytes());
+        }
+        // The records first: a trace never names an attempt that is not there.
+        for (tree, batch) in [&self.attempts, &self.traces, &self.members].into_iter().zip(batches) {
+            self.stand_before()?;
+            tree.apply_batch(batch)?;
+        }
+        Ok(())
     }
 
     fn attempt(&self, digest: AttemptDigest) -> Result<Option<Recorded>, StoreError> {

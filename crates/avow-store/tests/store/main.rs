@@ -12,6 +12,7 @@ mod journal;
 mod ledger;
 mod lock;
 mod materialise;
+mod receipt;
 mod records;
 mod seam;
 mod shared_index;

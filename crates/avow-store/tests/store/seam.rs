@@ -41,7 +41,9 @@ fn changes_on_the_disk_are_made_in_one_file() {
     assert!(files.len() > 15);
     for path in files {
         let text = fs::read_to_string(&path).unwrap();
-        let code = text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
+        // What the tests beside the code do to their own folders is no act of the store.
+        let shipped = text.lines().enumerate().take_while(|(_, line)| !line.starts_with("#[cfg(test)]"));
+        let code = shipped.filter(|(_, line)| !line.trim_start().starts_with("//"));
         for (number, line) in code {
             let found = CHANGES
                 .iter()

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Measures Avow beside make, ninja, b3sum and cp, and compares the ratios with the budget.
+
+    just bench                      all rows at 100, 1,000 and 10,000 stages
+    just bench --quick              everything small, in under a minute
+    just bench pipeline --sizes 1000 10000
+    just bench --sizes 100000 pipeline
+
+Absolute times differ between machines and hours, so every anchor runs in the same call, in turn with Avow, with the
+same number of jobs. Times are medians of whole commands, from start to exit, of a release build.
+"""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from rows import ROWS, Bench  # noqa: E402
+from timing import JOBS, Failed  # noqa: E402
+
+ROOT = Path(__file__).parent.parent
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"which rows: {', '.join(ROWS)}; all where none is named")
+    parser.add_argument("--sizes", nargs="+", type=int, default=[100, 1_000, 10_000], metavar="N", help="stages of the pipeline")
+    parser.add_argument("--rounds", type=int, default=5, help="how often each command is run")
+    parser.add_argument("--gigabytes", type=float, default=4, help="size of the large file in GiB")
+    parser.add_argument("--files", type=int, default=20_000, help="how many small files")
+    parser.add_argument("--quick", action="store_true", help="everything small: shows that the rows work, not how fast")
+    parser.add_argument("--avow", type=Path, help="the program; built from this folder where none is given")
+    parser.add_argument("--work", type=Path, help="where the projects are made; a temporary folder where none is given")
+    parser.add_argument("--json", type=Path, help="also write the results there")
+    chosen = parser.parse_args()
+    for row in chosen.rows:
+        if row not in ROWS:
+            parser.error(f"no row is called `{row}`; there are {', '.join(ROWS)}")
+    if chosen.quick:
+        chosen.sizes, chosen.rounds, chosen.gigabytes, chosen.files = [100], 1, 1 / 16, 500
+    return chosen
+
+
+def build():
+    subprocess.run(["cargo", "build", "--release", "-q", "-p", "avow-cli"], cwd=ROOT, check=True)
+    target = os.environ.get("CARGO_TARGET_DIR", ROOT / "target")
+    return Path(target) / "release" / "avow"
+
+
+def table(results):
+    yield "| work | Avow | anchor | ratio | budget | |"
+    yield "|---|--:|--:|--:|--:|---|"
+    for result in results:
+        ours = f"{result.ours:.3f} s" if result.unit == "s" else f"{result.ours:.0f} {result.unit}"
+        anchor = f"{result.against} {result.anchor:.3f} s" if result.anchor else ""
+        ratio = f"{result.measured:.2f}" if result.anchor else ""
+        budget = f"{result.budget:g} ×" if result.anchor else f"{result.budget:g} {result.unit}"
+        verdict = "met" if result.met else "**missed**"
+        note = f"; {result.note}" if result.note else ""
+        yield f"| {result.what} | {ours} | {anchor} | {ratio} | {budget} | {verdict}{note} |"
+
+
+def machine():
+    return f"{platform.system()} {platform.release()}, {os.cpu_count()} cores, {JOBS} jobs, Python {platform.python_version()}"
+
+
+def main():
+    chosen = arguments()
+    wanted = ["make", "ninja", "b3sum", "cp"]
+    absent = [program for program in wanted if shutil.which(program) is None]
+    if absent:
+        sys.exit(f"these are measured against and not on PATH: {', '.join(absent)}")
+    avow = (chosen.avow or build()).resolve()
+    results = []
+    with tempfile.TemporaryDirectory(prefix="avow-bench-", dir=chosen.work, ignore_cleanup_errors=True) as work:
+        bench = Bench(avow, work, chosen.rounds, chosen.sizes, chosen.gigabytes, chosen.files)
+        try:
+            for name in chosen.rows or ROWS:
+                print(f"{name}:", file=sys.stderr, flush=True)
+                results.extend(ROWS[name](bench))
+        except Failed as failure:
+            sys.exit(f"a measured program failed: {failure}")
+    print(machine())
+    print()
+    print("\n".join(table(results)))
+    missed = sum(not result.met for result in results)
+    print(f"\n{len(results) - missed} of {len(results)} rows within the budget")
+    if chosen.json:
+        chosen.json.write_text(json.dumps([vars(result) for result in results], indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
