@@ -325,3 +325,28 @@ fn another_shell_runs_again() {
     runs_again(&sandbox);
     is_reused(&sandbox);
 }
+
+// --- What was present --------------------------------------------------------------------------------------------
+
+#[test]
+fn what_was_present_is_recorded_once_and_compared() {
+    let sandbox = project("python3 main.py ${outputs.out}");
+    sandbox.file("main.py", IMPORTER);
+    let venv = Venv::new(&sandbox, "venv");
+    let sandbox = sandbox.env("PATH", &venv.path);
+    venv.install("upper", "1.0", "VALUE = 1\n", "");
+    venv.install("unused", "1.0", "VALUE = 1\n", "");
+    runs_again(&sandbox);
+    let attempt = sandbox.history().latest().attempt("make").clone();
+    let first = attempt.environment.expect("the environment is recorded");
+    assert!(sandbox.blob(first).exists());
+    // A package that the program does not use changes no identity, but it is told.
+    venv.install("unused", "2.0", "VALUE = 2\n", "");
+    is_reused(&sandbox);
+    explains(&sandbox, "made with unused 1.0, now 2.0");
+    // The same environment is the same record.
+    venv.install("unused", "1.0", "VALUE = 1\n", "");
+    sandbox.replace("main.py", "import sys", "import os, sys");
+    runs_again(&sandbox);
+    assert_eq!(sandbox.history().latest().attempt("make").environment, Some(first));
+}

@@ -16,6 +16,7 @@ mod logging;
 mod output;
 mod places;
 mod policy;
+mod present;
 mod progress;
 mod results;
 mod search;

@@ -389,7 +389,8 @@ fn on_path(word: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(word)).find(|candidate| runs(candidate))
 }
 
-fn is_python(word: &str) -> bool {
+/// Whether a word starts a Python interpreter.
+pub fn is_python(word: &str) -> bool {
     let name = word.rsplit('/').next().unwrap_or(word);
     name.strip_prefix("python").is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
 }

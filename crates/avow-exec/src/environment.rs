@@ -33,6 +33,10 @@ pub const MARKER: &str = "AVOW_ATTEMPT";
 /// The variable that names the checkpoint folder, as an absolute path.
 pub const CHECKPOINT: &str = "AVOW_CHECKPOINT";
 
+/// The variables that say how many threads libraries use; 1 unless a stage declares more.
+pub(crate) const THREADS: [&str; 4] =
+    ["MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"];
+
 /// What the base takes from the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Base {

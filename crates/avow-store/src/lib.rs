@@ -47,8 +47,8 @@ pub mod shared_index;
 pub mod space;
 pub mod stamp;
 
-pub use aliases::{Alias, Aliases};
 pub use action_lock::ActionLocks;
+pub use aliases::{Alias, Aliases};
 pub use blob::{BlobStore, FileBlobs, Intake, MemoryBlobs};
 pub use cache::FileStamps;
 pub use catalogue::Catalogue;

@@ -18,9 +18,7 @@ use avow_model::plan::Plan;
 use avow_model::tree::{Entry, Tree};
 use avow_planner::{Planner, Reason, Target};
 use avow_store::blob::read_record;
-use avow_store::{
-    BlobStore, FileBlobs, MemoryStamps, Project, RecordStore, Recorded, journal, presence,
-};
+use avow_store::{BlobStore, FileBlobs, MemoryStamps, Project, RecordStore, Recorded, journal, presence};
 use serde_json::json;
 
 use crate::args;
@@ -31,6 +29,7 @@ use crate::exit::Exit;
 use crate::failure;
 use crate::large::LARGE;
 use crate::output::{Failure, Output};
+use crate::present;
 use crate::secrets::Vault;
 use crate::settings;
 use crate::undeclared;
@@ -96,6 +95,11 @@ pub fn explain(args: &args::Explain, output: &Output) -> Result<Exit, Failure> {
     }
     for item in &mut explained {
         item.notes = notes(args, &spec, &planned, &reading, item)?;
+        let stage = planned.plan.stage(words::stage_of(&item.label));
+        let then = item.latest.as_ref().and_then(|recorded| recorded.attempt.environment);
+        if let Some(stage) = stage {
+            item.notes.extend(present::notes(&spec, stage, &reading.blobs, then));
+        }
     }
     if args.json {
         let rows: Vec<_> = explained.iter().map(as_json).collect();

@@ -29,6 +29,7 @@ use crate::large;
 use crate::logging;
 use crate::output::{Failure, Output};
 use crate::places;
+use crate::present;
 use crate::progress::Progress;
 use crate::search::{self, Auditor};
 use crate::secrets::{self, Vault};
@@ -249,7 +250,7 @@ fn execute(
         tool: env!("CARGO_PKG_VERSION").to_owned(),
         hosts: executor.hosts(),
         here: avow_exec::describe_host().name,
-        environments: BTreeMap::new(),
+        environments: present::store(spec, &planned.plan, &*session.blobs).map_err(failure::store)?,
         output: args.detached.clone(),
     };
     let mut progress =

@@ -1,0 +1,84 @@
+//! What is really present for the stages of a plan: recorded with every attempt, and compared by `explain`.
+
+use std::collections::BTreeMap;
+
+use avow_model::canonical::Record;
+use avow_model::digest::BlobDigest;
+use avow_model::plan::{Plan, Stage};
+use avow_model::present::{Difference, Interpreter, Present};
+use avow_model::template::Piece;
+use avow_store::blob::read_record;
+use avow_store::{BlobStore, StoreError};
+
+use crate::context::Spec;
+use crate::world::is_python;
+
+/// The most differences that are told one by one.
+const LISTED: usize = 12;
+
+/// Stores what is present for each stage; attempts name it by its digest. Most stages share one record.
+pub fn store(
+    spec: &Spec,
+    plan: &Plan,
+    blobs: &dyn BlobStore,
+) -> Result<BTreeMap<String, BlobDigest>, StoreError> {
+    let machine = avow_exec::machine();
+    let mut known: BTreeMap<Vec<u8>, BlobDigest> = BTreeMap::new();
+    let mut all = BTreeMap::new();
+    for stage in &plan.stages {
+        let bytes = of_stage(spec, &machine, stage).to_bytes();
+        let digest = match known.get(&bytes) {
+            Some(digest) => *digest,
+            None => {
+                let digest = blobs.put(&bytes)?;
+                known.insert(bytes, digest);
+                digest
+            }
+        };
+        all.insert(stage.name.clone(), digest);
+    }
+    Ok(all)
+}
+
+/// The machine, with the interpreters that a stage starts and the threads that it declares.
+fn of_stage(spec: &Spec, machine: &Present, stage: &Stage) -> Present {
+    let mut present = machine.clone();
+    for word in stage.toolchain.keys().filter(|word| is_python(word)) {
+        if let Some(facts) = spec.identities().interpreter(word) {
+            let packages = spec.identities().installed(word).unwrap_or_default();
+            present.interpreters.insert(word.clone(), Interpreter { version: facts.version, packages });
+        }
+    }
+    for (name, template) in &stage.env {
+        if let (Some(threads), [Piece::Text(value)]) =
+            (present.threads.get_mut(name), template.pieces.as_slice())
+        {
+            threads.clone_from(value);
+        }
+    }
+    present
+}
+
+/// How what is present differs from what an attempt was made with, in words; nothing where that is not known.
+pub fn notes(spec: &Spec, stage: &Stage, blobs: &dyn BlobStore, then: Option<BlobDigest>) -> Vec<String> {
+    let Some(then) = then.and_then(|digest| read_record::<Present>(blobs, digest).ok()) else {
+        return Vec::new();
+    };
+    let now = of_stage(spec, &avow_exec::machine(), stage);
+    let differences = now.since(&then);
+    let mut told: Vec<String> = differences.iter().take(LISTED).map(sentence).collect();
+    if differences.len() > LISTED {
+        told.push(format!("… and {} more differences of the environment", differences.len() - LISTED));
+    }
+    told
+}
+
+fn sentence(difference: &Difference) -> String {
+    let Difference { what, then, now } = difference;
+    match (then, now) {
+        (Some(then), Some(now)) => format!("made with {what} {then}, now {now}"),
+        (Some(then), None) => format!("made with {what} {then}, which is not there now"),
+        (None, Some(now)) => format!("made without {what} {now}"),
+        (None, None) => format!("made with {what} in another order"),
+    }
+}
