@@ -17,6 +17,8 @@ pub struct Asked {
     texts: BTreeMap<String, Option<BlobDigest>>,
     programs: BTreeMap<String, Option<BlobDigest>>,
     artifacts: BTreeMap<String, Result<Artifact, String>>,
+    /// What stays where it is.
+    references: BTreeMap<String, Result<Artifact, String>>,
     code: BTreeMap<Vec<String>, Result<TreeDigest, String>>,
     /// Folders by the digests of their names.
     names: BTreeMap<String, BlobDigest>,
@@ -68,6 +70,7 @@ impl Asked {
             + self.texts.len()
             + self.programs.len()
             + self.artifacts.len()
+            + self.references.len()
             + self.code.len()
             + self.names.len()
             + self.loads.len()
@@ -83,6 +86,7 @@ impl Asked {
             && self.texts.iter().all(|(path, digest)| world.text_digest(path) == *digest)
             && self.programs.iter().all(|(word, digest)| world.program(word) == *digest)
             && self.artifacts.iter().all(|(path, artifact)| world.artifact(path) == *artifact)
+            && self.references.iter().all(|(path, artifact)| world.reference(path) == *artifact)
             && self.code.iter().all(|(paths, tree)| world.code(paths) == *tree)
             && self.libraries.iter().all(|(program, files)| world.libraries(program) == *files)
             && self.installed.iter().all(|(word, packages)| world.installed(word) == *packages)
@@ -138,6 +142,10 @@ impl World for Asking<'_, '_> {
 
     fn artifact(&self, path: &str) -> Result<Artifact, String> {
         answer(&mut self.asked.borrow_mut().artifacts, path, || self.world.artifact(path))
+    }
+
+    fn reference(&self, path: &str) -> Result<Artifact, String> {
+        answer(&mut self.asked.borrow_mut().references, path, || self.world.reference(path))
     }
 
     fn code(&self, paths: &[String]) -> Result<TreeDigest, String> {

@@ -18,6 +18,11 @@ pub fn store(error: StoreError) -> Failure {
         Fault::Evidence => (Exit::Damaged, "evidence in the store is damaged"),
         Fault::Request => (Exit::Usage, "the store refused"),
     };
+    if let StoreError::Origin { .. } = error {
+        return Failure::new(exit, "data kept by reference are not what they were")
+            .because(error)
+            .hint("put back what was there; or give the command again: changed data are another input, and what reads them runs anew");
+    }
     let hint = match (error.fault(), error.io_kind()) {
         (_, Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded)) => {
             Some("free some disk space and give the same command again; nothing recorded is lost")
@@ -82,6 +87,7 @@ pub fn engine(error: EngineError) -> Failure {
                 "install the same programs and the same avow on the worker, or run that stage here with `--on local`",
             )
         }
+        EngineError::Exec(ExecError::Store(error)) => store(error),
         EngineError::Exec(_) | EngineError::Random(_) => {
             Failure::new(Exit::Machine, "the machine failed").because(error).hint("`avow doctor` says more")
         }

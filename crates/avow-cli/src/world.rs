@@ -301,6 +301,18 @@ impl World for ProjectWorld<'_> {
         }
     }
 
+    fn reference(&self, path: &str) -> Result<Artifact, String> {
+        let full = self.root.join(path);
+        match self.depth {
+            Depth::Look | Depth::Hash { .. } => self.artifact(path),
+            Depth::Store { blobs, stamps } => {
+                let project = avow_store::Project::at(&self.root);
+                avow_store::reference::record(&project, &full, blobs, stamps)
+                    .map_err(|error| self.told(error))
+            }
+        }
+    }
+
     fn code(&self, paths: &[String]) -> Result<TreeDigest, String> {
         let folder = match self.depth {
             Depth::Look => return Ok(TreeDigest::from_bytes([0; 32])),

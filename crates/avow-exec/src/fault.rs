@@ -27,12 +27,14 @@ pub enum ExecError {
         reason: String,
     },
     /// A blob that was linked into a working folder has other bytes now.
-    #[error("the blob `{digest}` was changed while a stage could read it at `{mount}`")]
+    #[error("`{}` was changed while a stage could read it at `{mount}`; it held the blob `{digest}`", file.display())]
     InputChanged {
         /// The blob.
         digest: BlobDigest,
         /// Where it was mounted.
         mount: String,
+        /// The file: the store's own, or where data lie that are kept by reference.
+        file: std::path::PathBuf,
     },
     /// The level of confinement that was asked for is not to be had.
     #[error("stages cannot be confined at level `{level}` on this machine")]

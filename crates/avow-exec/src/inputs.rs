@@ -139,7 +139,8 @@ fn seal(
 /// Makes sure that every linked blob still has its bytes, and its mode.
 pub(crate) fn verify(linked: &[Linked]) -> Result<(), Fault> {
     for Linked { digest, mount, blob, seal } in linked {
-        let damaged = || ExecError::InputChanged { digest: *digest, mount: mount.clone() };
+        let damaged =
+            || ExecError::InputChanged { digest: *digest, mount: mount.clone(), file: blob.clone() };
         let now = Seal::of(blob).map_err(|_| damaged())?;
         if now == *seal {
             continue;

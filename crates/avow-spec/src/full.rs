@@ -234,6 +234,8 @@ fn input(input: &Input) -> Yaml {
         Source::Path { path, .. } => {
             map.put("path", path.as_str());
             map.maybe("at", (input.mount != *path).then_some(input.mount.as_str()));
+            // Whether files of the project are copied is no part of a plan; others never are.
+            map.maybe("keep", path.starts_with('/').then_some("reference"));
         }
         Source::Url { url, digest } => {
             map.put("url", url.as_str());

@@ -59,6 +59,11 @@ pub trait World {
     /// The content of an input file or folder, or why it cannot be had.
     fn artifact(&self, path: &str) -> Result<Artifact, String>;
 
+    /// The content of a file or folder that stays where it is, in the project (relative) or elsewhere (absolute).
+    fn reference(&self, path: &str) -> Result<Artifact, String> {
+        self.artifact(path)
+    }
+
     /// The tree of these project files and folders at their paths, or why it cannot be had.
     fn code(&self, paths: &[String]) -> Result<TreeDigest, String>;
 

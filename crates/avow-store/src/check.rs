@@ -28,10 +28,12 @@ use crate::collected;
 use crate::error::StoreError;
 use crate::files;
 use crate::index;
+use crate::ingest::{Ingest, IngestError};
 use crate::journal;
 use crate::ledger::{self, LedgerFile};
 use crate::project::Project;
 use crate::record::{RecordStore, Recorded};
+use crate::reference;
 use crate::stamp::MemoryStamps;
 
 /// How far the check has come. Hashing takes nearly all of its time, so blobs are what is counted.
@@ -97,6 +99,7 @@ pub fn check(
     let mut known = Known { collected: collected::dates(project)?, sample, ..Known::default() };
     let blobs = FileBlobs::new(project.clone(), Arc::new(MemoryStamps::default()));
     check_blobs(&blobs, progress, &mut known, &mut report)?;
+    check_references(project, &blobs, &mut report)?;
     check_journals(project, &mut known, &mut report)?;
     needs::check_needs(&blobs, &known, &mut report)?;
     check_ledgers(project, &mut known, &mut report)?;
@@ -168,6 +171,21 @@ fn stranger(file: PathBuf) -> Problem {
         }
         Err(_) => Problem::Foreign { file },
     }
+}
+
+/// Data by reference are hashed again where they lie. What a later reference replaced is not looked for.
+fn check_references(project: &Project, blobs: &FileBlobs, report: &mut Report) -> Result<(), StoreError> {
+    let stamps = MemoryStamps::default();
+    for reference::Reference { path: file, artifact, .. } in reference::latest(project)? {
+        let how = match Ingest::new(blobs, &stamps).hash(&file) {
+            Ok(found) if found == artifact => continue,
+            Ok(_) => "was changed since it was recorded",
+            Err(IngestError::Absent { .. }) => "is gone",
+            Err(_) => "cannot be read",
+        };
+        report.problems.push(Problem::Origin { file, how });
+    }
+    Ok(())
 }
 
 fn check_journals(project: &Project, known: &mut Known, report: &mut Report) -> Result<(), StoreError> {

@@ -45,6 +45,16 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// Data kept by reference that is no longer what was recorded.
+    #[error("`{}`, which is kept by reference, {how}", path.display())]
+    Origin {
+        /// Where it lies.
+        path: PathBuf,
+        /// What it held.
+        digest: BlobDigest,
+        /// `is gone` or `was changed since it was recorded`.
+        how: &'static str,
+    },
     /// A blob that should hold a record does not.
     #[error("the blob `{digest}` does not hold the record it should")]
     Record {
@@ -133,6 +143,7 @@ impl StoreError {
             | StoreError::Poisoned { .. } => Fault::Machine,
             StoreError::Missing { .. }
             | StoreError::Corrupt { .. }
+            | StoreError::Origin { .. }
             | StoreError::NotAFile { .. }
             | StoreError::Record { .. }
             | StoreError::IndexValue { .. }
@@ -149,6 +160,7 @@ impl StoreError {
             self,
             StoreError::Missing { .. }
                 | StoreError::Corrupt { .. }
+                | StoreError::Origin { .. }
                 | StoreError::NotAFile { .. }
                 | StoreError::Record { .. }
         )

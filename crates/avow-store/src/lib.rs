@@ -43,6 +43,7 @@ pub mod probe;
 pub mod project;
 pub mod receipt;
 pub mod record;
+pub mod reference;
 pub mod shared_index;
 pub mod space;
 pub mod stamp;

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use avow_audit::evidence::Fate;
 use avow_audit::lineage::Address;
 use avow_audit::{Audit, Evidence};
-use avow_model::digest::Artifact;
+use avow_model::digest::{Artifact, BlobDigest};
 use avow_model::expand;
-use avow_store::BlobStore;
 use avow_store::materialise::{MaterialiseError, publish};
+use avow_store::{BlobStore, StoreError};
 use serde_json::json;
 
 use crate::args;
@@ -143,7 +143,14 @@ fn by_digest(reading: &Reading, prefix: &str) -> Result<Vec<Wanted>, Failure> {
         [one] => {
             Ok(vec![Wanted { label: one.to_string(), file: one.short(), artifact: Artifact::Blob(*one) }])
         }
-        [] => Ok(Vec::new()),
+        // What is kept by reference is in no list; what is wrong with it is told when it is copied.
+        [] => Ok(match prefix.parse::<BlobDigest>().map(|digest| (digest, reading.blobs.contains(digest))) {
+            Ok((digest, Ok(true) | Err(StoreError::Origin { .. }))) => {
+                let (label, file) = (digest.to_string(), digest.short());
+                vec![Wanted { label, file, artifact: Artifact::Blob(digest) }]
+            }
+            _ => Vec::new(),
+        }),
         many => Err(Failure::new(Exit::Usage, format!("`{prefix}` begins {} digests", many.len()))
             .hint("give more digits")),
     }

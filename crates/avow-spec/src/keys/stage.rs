@@ -47,7 +47,6 @@ static INPUT_LATER: Table = Table {
     name: "input",
     about: "Keys of every input.",
     keys: &[
-        later("keep", "`reference`: hashed and recorded, not copied"),
         later("licence", "the licence of the data"),
         later("share", "`no`: a bundle carries digest, size and origin only"),
         later("pairs", "one instance per pair of members"),
@@ -79,12 +78,16 @@ static INPUT_FROM: Table = Table {
 const AT_OR_PATH: Shape = Shape::Either(&[Shape::Path, Shape::Named(Names::Variable, &Shape::Scalar)]);
 const GATHER_KEY: Shape = Shape::Either(&[Shape::Name, Shape::List(&Shape::Name)]);
 
+static KEPT: &[Word] =
+    &[word("reference", "hashed, recorded and left where it is; checked again before and after every use")];
+
 static INPUT_PATH: Table = Table {
     name: "input: a path",
-    about: "A file or folder of the project.",
+    about: "A file or folder of the project, or with `keep: reference` of this machine.",
     keys: &[
-        must("path", Shape::Path, "the path in the project"),
-        key("at", Shape::Path, "the same path", "where the stage finds it"),
+        must("path", Shape::Path, "the path in the project; absolute only with `keep: reference`"),
+        key("at", Shape::Path, "the same path; of an absolute one its last name", "where the stage finds it"),
+        key("keep", Shape::Word(KEPT), "a copy in the store", "what is kept of the data"),
     ],
     with: &[&INPUT_LATER],
 };

@@ -192,7 +192,60 @@ fn gathered(entry: &Entry, places: &mut Places) -> Vec<String> {
     axes
 }
 
+/// Data that stay where they are.
+fn referred(cx: &Cx<'_>, entry: &Entry, node: &Node, text: &str) -> Option<Given> {
+    let wrong = |message: String, hint: &str| {
+        cx.push(Diagnostic::error("path", node.span.clone(), message).hint(hint));
+        None
+    };
+    let path = if text.starts_with('/') {
+        let path = text.trim_end_matches('/');
+        if path.is_empty() || path.split('/').any(|segment| segment == "..") {
+            return wrong(
+                format!("`{text}` is no plain path"),
+                "give the file or folder itself, without `..`",
+            );
+        }
+        path.to_owned()
+    } else if text.starts_with('~') {
+        return wrong(format!("`{text}` depends on who runs it"), "give an absolute path");
+    } else {
+        project_path(cx, node, text)?.0
+    };
+    if cx.world.look(&path).is_none() {
+        let hint = "data kept by reference must be there whenever a stage reads them";
+        let message = format!("there is no file or folder `{path}`");
+        cx.push(Diagnostic::error("missing-file", node.span.clone(), message).hint(hint));
+        return None;
+    }
+    let last = path.rsplit('/').next().unwrap_or_default();
+    let usual = if path.starts_with('/') { last } else { path.as_str() };
+    let mount = mount(cx, entry)?.unwrap_or_else(|| usual.to_owned());
+    match cx.world.reference(&path) {
+        Ok(artifact) => Some(Given {
+            input: Input { from: Source::Path { path, artifact }, mount, scoring: false },
+            at: entry.at.clone(),
+            from: node.span.clone(),
+            axes: HashMap::new(),
+        }),
+        Err(reason) => {
+            let message = format!("`{path}` cannot be read: {reason}");
+            cx.push(Diagnostic::error("missing-file", node.span.clone(), message));
+            None
+        }
+    }
+}
+
 fn local(cx: &Cx<'_>, entry: &Entry, node: &Node, text: &str) -> Option<Given> {
+    if entry.value.get("keep").and_then(|keep| keep.text()) == Some("reference") {
+        return referred(cx, entry, node, text);
+    }
+    if outside(text).is_some() && !text.starts_with("..") {
+        let message = format!("`{text}` lies outside the project");
+        let hint = format!("data elsewhere stay there: `{{path: {text}, keep: reference}}`");
+        cx.push(Diagnostic::error("path", node.span.clone(), message).hint(hint));
+        return None;
+    }
     let (path, _) = project_path(cx, node, text)?;
     for key in ["gather", "for"] {
         if let Some(found) = entry.value.entry(key).filter(|_| entry.value.entry("from").is_some()) {

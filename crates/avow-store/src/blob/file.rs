@@ -26,6 +26,7 @@ use crate::error::{Context, StoreError};
 use crate::files;
 use crate::meter;
 use crate::project::Project;
+use crate::reference::Places;
 use crate::stamp::{self, FileStamp, StampCache};
 
 /// Files up to this size are read into memory and written anew, even where they could be moved: it costs about
@@ -39,13 +40,21 @@ pub struct FileBlobs {
     /// Sound but not yet durable; the stamp is kept where it may be remembered.
     fresh: Mutex<HashMap<BlobDigest, Option<FileStamp>>>,
     temporary: OnceLock<TemporaryFolder>,
+    /// Where files lie that are kept by reference.
+    places: Places,
 }
 
 impl FileBlobs {
     /// The blobs of a project, with a memory of which were verified before: the sled index, or
     /// [`crate::MemoryStamps`] for a process that does not own it. Touches nothing yet.
     pub fn new(project: Project, stamps: Arc<dyn StampCache>) -> FileBlobs {
-        FileBlobs { project, stamps, fresh: Mutex::default(), temporary: OnceLock::new() }
+        FileBlobs {
+            project,
+            stamps,
+            fresh: Mutex::default(),
+            temporary: OnceLock::new(),
+            places: Places::default(),
+        }
     }
 
     /// Where a blob lies, whether or not it is there.
@@ -93,7 +102,7 @@ impl FileBlobs {
         Ok(self.temporary.get_or_init(|| made))
     }
 
-    /// Whether a sound blob is there, trusting what was verified before.
+    /// Whether a sound blob of our own is there, trusting what was verified before.
     fn sound(&self, digest: BlobDigest) -> Result<bool, StoreError> {
         let path = self.path(digest);
         let Some(metadata) = look(&path)? else { return Ok(false) };
@@ -104,6 +113,27 @@ impl FileBlobs {
             return Ok(true);
         }
         self.compare(digest, &path, &metadata).map(|()| true)
+    }
+
+    /// The file outside that holds a blob we do not hold ourselves; it is checked as a blob of our own is.
+    fn origin(&self, digest: BlobDigest) -> Result<Option<PathBuf>, StoreError> {
+        let Some(path) = self.places.find(&self.project, digest)? else { return Ok(None) };
+        let changed = |how| StoreError::Origin { path: path.clone(), digest, how };
+        let metadata = match fs::metadata(&path) {
+            Err(e) if files::absent(&e) => return Err(changed("is gone")),
+            other => other.context("look at", &path)?,
+        };
+        let stamp = FileStamp::of(&metadata);
+        if self.stamps.cached_digest(stamp)? == Some(digest)
+            || self.fresh().get(&digest) == Some(&Some(stamp))
+        {
+            return Ok(Some(path));
+        }
+        match self.compare(digest, &path, &metadata) {
+            Ok(()) => Ok(Some(path)),
+            Err(StoreError::Corrupt { .. }) => Err(changed("was changed since it was recorded")),
+            Err(error) => Err(error),
+        }
     }
 
     fn compare(&self, digest: BlobDigest, path: &Path, metadata: &Metadata) -> Result<(), StoreError> {
@@ -228,12 +258,14 @@ fn unchanged(file: &File, path: &Path, before: &Metadata) -> Result<(), StoreErr
 
 impl BlobStore for FileBlobs {
     fn contains(&self, digest: BlobDigest) -> Result<bool, StoreError> {
-        self.sound(digest)
+        Ok(self.sound(digest)? || self.origin(digest)?.is_some())
     }
 
     fn read(&self, digest: BlobDigest) -> Result<Vec<u8>, StoreError> {
-        let path = self.path(digest);
-        look(&path)?.ok_or(StoreError::Missing { digest })?;
+        let mut path = self.path(digest);
+        if look(&path)?.is_none() {
+            path = self.origin(digest)?.ok_or(StoreError::Missing { digest })?;
+        }
         meter::blob();
         let bytes = fs::read(&path).context("read", &path)?;
         let found = BlobDigest::of(&bytes);
@@ -241,7 +273,10 @@ impl BlobStore for FileBlobs {
     }
 
     fn open_path(&self, digest: BlobDigest) -> Result<Option<PathBuf>, StoreError> {
-        if self.sound(digest)? { Ok(Some(self.path(digest))) } else { Err(StoreError::Missing { digest }) }
+        if self.sound(digest)? {
+            return Ok(Some(self.path(digest)));
+        }
+        self.origin(digest)?.map(Some).ok_or(StoreError::Missing { digest })
     }
 
     fn put(&self, bytes: &[u8]) -> Result<BlobDigest, StoreError> {
@@ -284,7 +319,11 @@ impl BlobStore for FileBlobs {
     }
 
     fn size(&self, digest: BlobDigest) -> Result<Option<u64>, StoreError> {
-        Ok(look(&self.path(digest))?.map(|metadata| metadata.len()))
+        if let Some(metadata) = look(&self.path(digest))? {
+            return Ok(Some(metadata.len()));
+        }
+        let origin = self.places.find(&self.project, digest)?;
+        Ok(origin.and_then(|path| path.metadata().ok()).map(|metadata| metadata.len()))
     }
 
     fn list(&self) -> Result<Vec<BlobDigest>, StoreError> {

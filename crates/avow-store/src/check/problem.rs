@@ -55,6 +55,14 @@ pub enum Problem {
         /// Why it is none.
         reason: String,
     },
+    /// Data kept by reference that is gone or changed.
+    #[error("kept by reference, and it {how}")]
+    Origin {
+        /// Where it lies.
+        file: PathBuf,
+        /// What happened to it.
+        how: &'static str,
+    },
     /// A journal that ends in a torn line.
     #[error("the last {bytes} bytes are a line that was cut off")]
     TornJournal {
@@ -156,6 +164,7 @@ impl Problem {
             | Problem::Unreadable { file, .. }
             | Problem::MissingBlob { file, .. }
             | Problem::BadRecord { file, .. }
+            | Problem::Origin { file, .. }
             | Problem::TornJournal { file, .. }
             | Problem::BrokenJournal { file, .. }
             | Problem::RenamedJournal { file, .. }
@@ -174,6 +183,7 @@ impl Problem {
         !matches!(
             self,
             Problem::Foreign { .. }
+                | Problem::Origin { .. }
                 | Problem::TornJournal { .. }
                 | Problem::TornLedger { .. }
                 | Problem::StrayLedger { .. }
@@ -191,6 +201,9 @@ impl Problem {
             Problem::Unreadable { .. } => "check the permissions and the disk, then check again",
             Problem::MissingBlob { .. } => {
                 "restore it from a copy of the store, or run the experiment again: what needs it counts as not made"
+            }
+            Problem::Origin { .. } => {
+                "put back what was there; or run the experiment again: changed data are another input"
             }
             Problem::TornJournal { .. } => {
                 "run the experiment again: it goes on with the run and cuts the torn line"
