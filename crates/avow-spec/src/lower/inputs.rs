@@ -240,7 +240,7 @@ fn local(cx: &Cx<'_>, entry: &Entry, node: &Node, text: &str) -> Option<Given> {
     if entry.value.get("keep").and_then(|keep| keep.text()) == Some("reference") {
         return referred(cx, entry, node, text);
     }
-    if outside(text).is_some() && !text.starts_with("..") {
+    if text.starts_with('/') {
         let message = format!("`{text}` lies outside the project");
         let hint = format!("data elsewhere stay there: `{{path: {text}, keep: reference}}`");
         cx.push(Diagnostic::error("path", node.span.clone(), message).hint(hint));
