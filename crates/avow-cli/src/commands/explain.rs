@@ -87,7 +87,7 @@ pub fn explain(args: &args::Explain, output: &Output) -> Result<Exit, Failure> {
     let mut explained = Vec::new();
     for (member, reason) in &members[..shown] {
         let mut item = one(&spec.project, &planned, &reading, &planner, *member, reason)?;
-        let action = planner.action(*member).map(Record::digest);
+        let action = planner.action(*member).map(|action| action.digest());
         if let Some(run) = action.and_then(|action| made.get(&action)) {
             item.reason = format!("waits for run {run}, which executes it now");
         }
