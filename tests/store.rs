@@ -7,7 +7,7 @@ use std::path::Path;
 
 use avow_model::digest::BlobDigest;
 use avow_model::journal::{Closing, Damage};
-use avow_testkit::{Run, Sandbox};
+use avow_testkit::{Run, Running, Sandbox};
 
 const SPEC: &str = "\
 avow: 1
@@ -281,46 +281,47 @@ fn reading_works_during_a_run() {
     sandbox.avow(&["verdict", "--check"]).expect_code(0);
 }
 
+/// Starts a run that holds a score, and a second one that comes to need it; both, and the name of the first.
+fn two_runs(sandbox: &Sandbox) -> (Running<'_>, Running<'_>, String) {
+    let mut first = sandbox.start(&["run", "-j", "1"]);
+    let holds = |sandbox: &Sandbox| {
+        let runs = sandbox.history().runs;
+        runs.iter().any(|run| run.started().iter().any(|member| member.starts_with("score")))
+    };
+    first.wait_until(holds);
+    let name = sandbox.history().latest().name.clone();
+    let mut second = sandbox.start(&["run", "-j", "1"]);
+    let told = |sandbox: &Sandbox| {
+        let status = sandbox.avow(&["status"]).with_code(0).stdout;
+        status.contains(&format!("waits for run {name}"))
+    };
+    second.wait_until(told);
+    (first, second, name)
+}
+
 #[test]
-fn a_second_run_waits_and_then_finishes() {
+fn a_second_run_waits_for_what_the_first_makes_and_then_finishes() {
     let sandbox = project();
     let go = hold(&sandbox);
-    let mut first = sandbox.start(&["run", "-j", "1"]);
-    first.wait_until(|sandbox| !sandbox.history().successes().is_empty());
-    let id = first.id();
-    let mut second = sandbox.start(&["run"]);
-    let mut seen = String::new();
-    while !seen.contains("waiting:") {
-        assert!(second.is_running(), "{seen}");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-        seen = second.printed().1;
-    }
-    assert!(seen.contains(&format!("process {id}")), "it says for whom: {seen}");
-    assert_eq!(sandbox.history().runs.len(), 1);
+    let (first, second, name) = two_runs(&sandbox);
     fs::write(go, "").unwrap();
     first.wait().expect_code(0);
     let second = second.wait().with_code(0);
-    assert_eq!(second.stderr.matches("waiting:").count(), 1, "{}", second.stderr);
-    assert_eq!(sandbox.history().runs.len(), 2);
-    assert_eq!(sandbox.history().latest().started(), [""; 0]);
+    assert!(second.stderr.contains(&format!("waits for run {name}")), "{second:?}");
+    assert!(sandbox.history().successes().values().all(|count| *count == 1));
+    assert_eq!(sandbox.executes(&["run"]), [""; 0]);
 }
 
 #[test]
 fn one_that_waits_can_be_interrupted() {
     let sandbox = project();
     let go = hold(&sandbox);
-    let mut first = sandbox.start(&["run", "-j", "1"]);
-    first.wait_until(|sandbox| !sandbox.history().successes().is_empty());
-    let mut second = sandbox.start(&["run"]);
-    while !second.printed().1.contains("waiting:") {
-        assert!(second.is_running());
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    let (first, second, _) = two_runs(&sandbox);
     second.signal("INT");
     second.wait().expect_code(130);
     fs::write(go, "").unwrap();
     first.wait().expect_code(0);
-    assert_eq!(sandbox.history().runs.len(), 1);
+    assert!(sandbox.history().successes().values().all(|count| *count == 1));
 }
 
 #[test]

@@ -589,9 +589,7 @@ impl Planner {
             | State::SameAction { .. }
             | State::Queued(_)
             | State::Running(_)
-            | State::Elsewhere(_) => {
-                self.bind(member).ok().map(|bound| bound.action)
-            }
+            | State::Elsewhere(_) => self.bind(member).ok().map(|bound| bound.action),
             _ => None,
         }
     }
