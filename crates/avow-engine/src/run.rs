@@ -660,7 +660,7 @@ async fn nap(pause: Option<Duration>) {
 }
 
 /// The journal of a run whose name nobody else has: two may begin within the same second.
-fn create_journal(
+pub(crate) fn create_journal(
     session: &Session,
     began: Timestamp,
     mut opened: Opened,

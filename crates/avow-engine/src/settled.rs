@@ -16,14 +16,14 @@ use avow_model::plan::{Keep, Plan, Reuse, Stage};
 use avow_model::search::searches;
 use avow_planner::Tally;
 use avow_store::journal::latest;
-use avow_store::{BlobStore, JournalWriter, Receipt};
+use avow_store::{BlobStore, Receipt};
 
-use crate::clock::{now, random_hex, run_name};
+use crate::clock::{now, random_hex};
 use crate::error::EngineError;
 use crate::lookup::whole;
 use crate::notice::{Notice, Report};
 use crate::register::{current_registration, ledger_of};
-use crate::run::Options;
+use crate::run::{Options, create_journal};
 use crate::session::Session;
 
 /// With more members a receipt takes more memory than the time it saves is worth.
@@ -118,10 +118,9 @@ pub(crate) fn run(
 ) -> Result<Report, EngineError> {
     let (_, ledger) = ledger_of(&session.project, &plan.experiment)?;
     let (began, digest) = (now().max(latest(&session.project)?.unwrap_or_default()), plan.digest());
-    let name = run_name(began)?;
     let opened = Opened {
         version: 1,
-        run: name.clone(),
+        run: String::new(),
         nonce: random_hex(32)?,
         experiment: plan.experiment.clone(),
         plan: digest,
@@ -135,7 +134,8 @@ pub(crate) fn run(
     // The list of hits lasts before the line that cites it; after the first time it is there already.
     let record = session.blobs.put(&receipt.hits)?;
     session.blobs.sync()?;
-    let mut journal = JournalWriter::create(&session.project, began, opened)?;
+    let mut journal = create_journal(session, began, opened)?;
+    let name = journal.run().to_owned();
     notify(Notice::Opened { run: name.clone(), members: BTreeMap::new() });
     let cited = Cited { record, count: receipt.members };
     journal.append(now(), Event::Reused { hits: Vec::new(), cited: Some(cited) })?;
