@@ -91,6 +91,10 @@ fn heals(sandbox: &Sandbox, fault: &str, expected: &End) {
     }
     let check = sandbox.avow(&["store", "check"]);
     assert!(check.code == 0 && check.stdout.contains("all sound"), "{}\n{check:?}", context("the store"));
+    // A process that ended in the middle of starting another may hold its folder for a moment longer.
+    if !sandbox.list(".avow/work/tmp").is_empty() {
+        sandbox.avow(&RUN).expect_code(0);
+    }
     let left: Vec<String> = sandbox.list(".avow").into_iter().filter(|name| name.ends_with(".tmp")).collect();
     assert_eq!((left, sandbox.list(".avow/work/tmp")), (Vec::new(), Vec::new()), "{}", context("litter"));
 }

@@ -2,7 +2,6 @@
 //!
 //! Whatever happens, each run that is left comes to its end, no action is executed by two at the same time, none
 //! that succeeded is executed again, and nothing has to be removed by hand.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;
 use std::thread::sleep;

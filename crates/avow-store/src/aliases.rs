@@ -11,8 +11,7 @@
 //! earlier is computed ([`Action::earlier`]), and a line only says which of several it was.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::fs;
 
 use avow_model::action::Action;
 use avow_model::attempt::Timestamp;
@@ -20,9 +19,9 @@ use avow_model::digest::ActionDigest;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Context, StoreError};
-use crate::files;
 use crate::project::Project;
 use crate::record::RecordStore;
+use crate::{disk, files};
 
 /// One name of the past.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,7 +122,7 @@ fn made_under(records: &dyn RecordStore, action: ActionDigest, encoding: u32) ->
 /// Writes aliases down, durably, before anything rests on them.
 pub fn append(project: &Project, encoding: u32, aliases: &[Alias]) -> Result<(), StoreError> {
     let folder = project.aliases();
-    fs::create_dir_all(&folder).context("create", &folder)?;
+    disk::create_folders(&folder).context("create", &folder)?;
     let path = folder.join(format!("{encoding}.jsonl"));
     // A line that was cut short must not swallow the next one.
     let cut = fs::read(&path).is_ok_and(|bytes| bytes.last().is_some_and(|last| *last != b'\n'));
@@ -132,7 +131,8 @@ pub fn append(project: &Project, encoding: u32, aliases: &[Alias]) -> Result<(),
         text.push_str(&serde_json::to_string(alias).expect("an alias is plain JSON"));
         text.push('\n');
     }
-    let mut file = OpenOptions::new().append(true).create(true).open(&path).context("open", &path)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_data()).context("write", &path)?;
+    let file = disk::open_to_append(&path).context("open", &path)?;
+    disk::write(&file, &path, text.as_bytes()).context("write", &path)?;
+    disk::sync(&file, &path, false).context("sync", &path)?;
     files::sync_folder(&folder)
 }

@@ -8,6 +8,7 @@
 //! | `2026-11-30T09:41:24.5Z`, `2026-11-30 09:41:24`, `09:41:24` | `[TIME]` |
 //! | `12 ms`, `0.4s`, `1m 20s`, `1h 2m` | `[DURATION]` |
 //! | `20261130-094124-3f2a`, a run's name | `[RUN]` |
+//! | `12.3 KiB`, which depends on what the machine says of itself | `[SIZE]` |
 //!
 //! Recognised by form alone, so a number of eight digits is taken for a short digest. Columns that were
 //! aligned to such text are no longer; [`squeezed`] helps there.
@@ -44,7 +45,7 @@ pub fn squeezed(text: &str) -> String {
 /// What begins here, if it is something that varies: its length and its name. It must end where a word ends.
 fn recognised(text: &str) -> Option<(usize, &'static str)> {
     type Form = fn(&str) -> Option<usize>;
-    let forms: [(Form, &'static str); 6] = [
+    let forms: [(Form, &'static str); 7] = [
         (run_name, "[RUN]"),
         (time, "[TIME]"),
         (|text| digits(text, 64), "[DIGEST]"),
@@ -52,6 +53,7 @@ fn recognised(text: &str) -> Option<(usize, &'static str)> {
         // Before durations: `1234567d` is a digest, not a number of days.
         (|text| digits(text, 8), "[SHORT]"),
         (durations, "[DURATION]"),
+        (size, "[SIZE]"),
     ];
     forms.iter().find_map(|(form, name)| form(text).map(|length| (length, *name)))
 }
@@ -95,6 +97,16 @@ fn time(text: &str) -> Option<usize> {
         };
     }
     ends_word(text, at).then_some(at)
+}
+
+/// Kibibytes and more; a number of bytes is exact.
+fn size(text: &str) -> Option<usize> {
+    let number = text.bytes().take_while(|b| b.is_ascii_digit() || *b == b'.').count();
+    let unit = ["KiB", "MiB", "GiB", "TiB"]
+        .into_iter()
+        .find(|unit| text[number..].strip_prefix(' ').is_some_and(|rest| rest.starts_with(unit)));
+    let end = number + 1 + unit?.len();
+    (number > 0 && ends_word(text, end)).then_some(end)
 }
 
 /// One duration, or several with a space between: `1m 20s`.
