@@ -181,7 +181,7 @@ fn a_closed_terminal_stops_a_run_in_good_order() {
         "trap 'sleep 0.3; echo goodbye; exit 1' TERM\necho ready\ntouch begun\nsleep 300 & wait\n",
     );
     let mut running = sandbox.start(&["run", "-j", "1"]);
-    running.wait_until(|sandbox| has_begun(sandbox));
+    running.wait_until(has_begun);
     // The terminal and the shell may both say so.
     running.signal("HUP");
     running.signal("HUP");

@@ -25,11 +25,14 @@ const DRAWN_INTERVAL: Duration = Duration::from_millis(100);
 /// So many histories are asked for at one drawing; the others follow at the next.
 const ASKED: u32 = 100;
 
+/// How long attempts of a stage took before, in seconds.
+type Earlier<'a> = Box<dyn Fn(&str) -> Option<f64> + Send + 'a>;
+
 /// Follows one run.
 pub struct Progress<'a> {
     output: Output,
     /// Mean seconds of a stage in earlier runs.
-    earlier: Box<dyn Fn(&str) -> Option<f64> + Send + 'a>,
+    earlier: Earlier<'a>,
     bar: Option<ProgressBar>,
     stages: BTreeMap<String, Timing>,
     running: BTreeSet<String>,

@@ -1,5 +1,7 @@
 //! Searches are pure: the same answers lead to the same questions and the same end.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 use std::collections::BTreeMap;
 
 use avow_model::axis::{Axis, Points};
