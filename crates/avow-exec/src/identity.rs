@@ -1,7 +1,7 @@
 //! What programs load: shared libraries, installed packages, the shell, and the interpreter behind a script.
 //!
 //! Nothing is executed but an interpreter that is asked, once for each state it is in, where it searches. Answers
-//! are remembered with the stamps of every file and folder they were read from ([`memory`]), so that an unchanged
+//! are remembered with the stamps of every file and folder they were read from (`memory`), so that an unchanged
 //! environment costs a few looks.
 //!
 //! Identities do not depend on where something is installed: a library is its bytes, a package is its version

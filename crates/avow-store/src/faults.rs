@@ -1,6 +1,6 @@
 //! Faults on request, for tests: the k-th act on the disk fails, is torn, is slow, or is the last of this process.
 //!
-//! Only debug builds have this; in release builds [`crate::disk`] calls the operating system and asks nobody. A
+//! Only debug builds have this; in release builds `crate::disk` calls the operating system and asks nobody. A
 //! request is one line of text, `MODE@K`, with what the mode needs and, after `~`, a part of the paths that count:
 //!
 //! | request | at the k-th act that counts |

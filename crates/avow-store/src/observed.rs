@@ -1,7 +1,7 @@
 //! Whether what an attempt was seen to read is still so.
 //!
 //! A file costs one look where the stamp cache knows it. Records are shared by many attempts, so what was found
-//! for one is believed for a moment ([`FRESH`]): long enough for a wave of look-ups, too short for a person's
+//! for one is believed for a moment (`FRESH`): long enough for a wave of look-ups, too short for a person's
 //! edit between two of them to matter.
 
 use std::collections::HashMap;

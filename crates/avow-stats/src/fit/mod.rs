@@ -3,7 +3,7 @@
 //! Test and interval come from one inversion. A [`Fit`] answers, for any θ₀, how surprising the data are if
 //! θ ≤ θ₀ or θ ≥ θ₀, and its interval at error a is the set of θ₀ that neither question rejects at a/2. One
 //! fit therefore serves every level a page prints: 1 − α, 1 − 2α, and both over the family size. Each way to answer is
-//! a [`Model`] in a file of its own.
+//! a `Model` in a file of its own.
 //!
 //! Rules build fits ([`crate::units`], [`crate::difference`], …); a claim questions them
 //! ([`crate::claim`]). Absent: any notion of a claim, a bound or a family.

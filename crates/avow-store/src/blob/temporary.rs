@@ -29,7 +29,15 @@ impl TemporaryFolder {
             let path = parent.join(&files::nonce()?[..16]);
             disk::create_folder(&path).context("create", &path)?;
             // Somebody who clears up may have come between the two calls; then the folder is gone or going.
-            let Ok(folder) = File::open(&path) else { continue };
+            let folder = match File::open(&path) {
+                Err(e) if files::absent(&e) => continue,
+                Err(e) => {
+                    // Too few descriptors, say: nothing that another attempt would change.
+                    let _ = disk::remove_folder(&path);
+                    return Err(e).context("open", &path);
+                }
+                Ok(folder) => folder,
+            };
             if rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() && path.is_dir() {
                 return Ok(TemporaryFolder { path, counter: AtomicU64::new(0), folder });
             }
