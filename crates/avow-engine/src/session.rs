@@ -46,13 +46,14 @@ impl Session {
     ) -> Result<Session, EngineError> {
         project.create()?;
         let lock = RunLock::share(&project, &mut waiting)?;
-        project.clear_temporary(&lock)?;
         let quiet = Instant::now() + QUIET;
         let index = SharedIndex::open(&project, lock, || {
             if Instant::now() < quiet { ControlFlow::Continue(()) } else { waiting(None) }
         })?;
         let (recovered, census) = recover::recover(&project, &index)?;
         recover::clear_folders(&project)?;
+        // Last, because what a dead run left running may still have held its folder.
+        project.clear_temporary()?;
         let opening = index.opening();
         let index = Arc::new(index);
         let blobs = Arc::new(FileBlobs::new(project.clone(), index.clone()));

@@ -386,14 +386,7 @@ impl RunState {
                 },
             }
         }
-        let known = counts.running
-            + counts.reused
-            + counts.succeeded
-            + counts.failed
-            + counts.lost
-            + counts.cancelled;
-        counts.waiting = self.opened.as_ref().map_or(0, |o| o.members).saturating_sub(known);
-        counts
+        counts.with_rest_waiting(self.opened.as_ref().map_or(0, |o| o.members))
     }
 }
 
@@ -414,4 +407,12 @@ pub struct Counts {
     pub lost: u64,
     /// Stopped on request.
     pub cancelled: u64,
+}
+
+impl Counts {
+    /// The same with the rest of so many members waiting.
+    pub(crate) fn with_rest_waiting(self, members: u64) -> Counts {
+        let known = self.running + self.reused + self.succeeded + self.failed + self.lost + self.cancelled;
+        Counts { waiting: members.saturating_sub(known), ..self }
+    }
 }

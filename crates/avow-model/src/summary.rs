@@ -99,13 +99,6 @@ impl RunSummary {
                 _ => counts.failed += 1,
             }
         }
-        let known = counts.running
-            + counts.reused
-            + counts.succeeded
-            + counts.failed
-            + counts.lost
-            + counts.cancelled;
-        counts.waiting = self.opened.as_ref().map_or(0, |o| o.members).saturating_sub(known);
-        counts
+        counts.with_rest_waiting(self.opened.as_ref().map_or(0, |o| o.members))
     }
 }

@@ -6,47 +6,17 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
+mod sources;
 
 use avow_stats::difference::welch;
 use avow_stats::rng::{Draw, Draws, Key};
 use avow_stats::trend::{self, Cells, Statistic};
 use avow_stats::{Claim, Fit, Region, Units};
 use common::{alpha, draws};
-
-/// A source of one number per unit with mean 0.
-type Source = fn(&mut Draw) -> f64;
-
-fn normal(draw: &mut Draw) -> f64 {
-    draw.normal()
-}
-
-fn wide_normal(draw: &mut Draw) -> f64 {
-    3.0 * draw.normal()
-}
-
-fn t3(draw: &mut Draw) -> f64 {
-    let squares: f64 = (0..3).map(|_| draw.normal().powi(2)).sum();
-    draw.normal() / (squares / 3.0).sqrt()
-}
-
-fn lognormal(draw: &mut Draw) -> f64 {
-    draw.normal().exp() - 0.5_f64.exp()
-}
+use sources::*;
 
 fn lognormal_difference(draw: &mut Draw) -> f64 {
     draw.normal().exp() - draw.normal().exp()
-}
-
-fn two_modes(draw: &mut Draw) -> f64 {
-    (if draw.flip() { 2.0 } else { -2.0 }) + 0.3 * draw.normal()
-}
-
-fn failed(draw: &mut Draw) -> f64 {
-    draw.normal() + 0.75 - if draw.uniform() < 0.15 { 5.0 } else { 0.0 }
-}
-
-fn sample(source: Source, n: usize, draw: &mut Draw) -> Vec<f64> {
-    (0..n).map(|_| source(draw)).collect()
 }
 
 /// A tabulated rate in percent and how many repetitions it comes from.

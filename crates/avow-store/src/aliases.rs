@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Context, StoreError};
 use crate::project::Project;
 use crate::record::RecordStore;
-use crate::{disk, files};
+use crate::{disk, files, lines};
 
 /// One name of the past.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,16 +123,5 @@ fn made_under(records: &dyn RecordStore, action: ActionDigest, encoding: u32) ->
 pub fn append(project: &Project, encoding: u32, aliases: &[Alias]) -> Result<(), StoreError> {
     let folder = project.aliases();
     disk::create_folders(&folder).context("create", &folder)?;
-    let path = folder.join(format!("{encoding}.jsonl"));
-    // A line that was cut short must not swallow the next one.
-    let cut = fs::read(&path).is_ok_and(|bytes| bytes.last().is_some_and(|last| *last != b'\n'));
-    let mut text = if cut { "\n".to_owned() } else { String::new() };
-    for alias in aliases {
-        text.push_str(&serde_json::to_string(alias).expect("an alias is plain JSON"));
-        text.push('\n');
-    }
-    let file = disk::open_to_append(&path).context("open", &path)?;
-    disk::write(&file, &path, text.as_bytes()).context("write", &path)?;
-    disk::sync(&file, &path, false).context("sync", &path)?;
-    files::sync_folder(&folder)
+    lines::append(&folder.join(format!("{encoding}.jsonl")), aliases)
 }

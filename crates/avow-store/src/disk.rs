@@ -51,13 +51,6 @@ pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
     act!(Create, path, options.open(path))
 }
 
-/// Opens a file so that every write goes to its end, whoever else writes, creating it where it is not there.
-pub(crate) fn open_to_append(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    act!(Create, path, options.open(path))
-}
-
 /// Creates a file in an open folder; `path` is its name for people.
 pub(crate) fn create_in(
     folder: impl AsFd,

@@ -12,6 +12,8 @@
 //! | `full@7=ENOSPC` | it fails, and so does every later one that needs space |
 //! | `slow@7=200` | it waits so many milliseconds first |
 //! | `trace@0=FILE` | nothing, ever; acts are listed in the file |
+//!
+//! Several requests stand with `;` between them, each with a count of its own.
 
 use std::fmt;
 use std::fs::File;
@@ -87,7 +89,7 @@ struct Request {
     count: AtomicU64,
 }
 
-static REQUEST: OnceLock<Request> = OnceLock::new();
+static REQUESTS: OnceLock<Vec<Request>> = OnceLock::new();
 
 /// A request that cannot be read.
 #[derive(Debug)]
@@ -101,10 +103,11 @@ impl fmt::Display for BadRequest {
 
 impl std::error::Error for BadRequest {}
 
-/// Takes a request for this process; the first one counts.
+/// Takes requests for this process, once.
 pub fn install(text: &str) -> Result<(), BadRequest> {
-    let request = parse(text).ok_or_else(|| BadRequest(text.to_owned()))?;
-    REQUEST.set(request).map_err(|_| BadRequest(text.to_owned()))
+    let bad = || BadRequest(text.to_owned());
+    let requests = text.split(';').map(parse).collect::<Option<Vec<Request>>>().ok_or_else(bad)?;
+    REQUESTS.set(requests).map_err(|_| bad())
 }
 
 fn parse(text: &str) -> Option<Request> {
@@ -138,10 +141,15 @@ fn errno(name: &str) -> Option<Errno> {
 
 /// To be called before each act. Acts are counted from 1.
 pub(crate) fn before(act: Act, path: &Path) -> io::Result<Go> {
-    match REQUEST.get() {
-        Some(request) if path.to_string_lossy().contains(&request.part) => request.meet(act, path),
-        _ => Ok(Go::Whole),
+    let Some(requests) = REQUESTS.get() else { return Ok(Go::Whole) };
+    let name = path.to_string_lossy();
+    let mut go = Go::Whole;
+    for request in requests.iter().filter(|request| name.contains(&request.part)) {
+        if let half @ Go::Half(_) = request.meet(act, path)? {
+            go = half;
+        }
     }
+    Ok(go)
 }
 
 impl Request {

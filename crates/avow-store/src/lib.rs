@@ -18,6 +18,7 @@ mod action_lock;
 mod disk;
 mod error;
 mod files;
+mod lines;
 mod mount;
 
 pub mod aliases;

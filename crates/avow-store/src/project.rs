@@ -27,7 +27,6 @@ use rustix::fs::FlockOperation;
 use crate::disk;
 use crate::error::{Context, StoreError};
 use crate::files;
-use crate::lock::RunLock;
 
 /// The newest layout this program knows.
 pub const FORMAT: u32 = 1;
@@ -182,8 +181,8 @@ impl Project {
     }
 
     /// Removes half-written blobs whose writers are gone. A living writer holds a lock on its own folder, so
-    /// commands that write without being the runner are safe. Returns how many folders went.
-    pub fn clear_temporary(&self, _runner: &RunLock) -> Result<usize, StoreError> {
+    /// this is safe at any time. Returns how many folders went.
+    pub fn clear_temporary(&self) -> Result<usize, StoreError> {
         let folder = self.temporary();
         let mut cleared = 0;
         for entry in fs::read_dir(&folder).context("list", &folder)? {

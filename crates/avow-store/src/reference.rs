@@ -7,7 +7,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
-use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -18,10 +17,9 @@ use avow_model::tree::{Entry, Tree};
 use serde::{Deserialize, Serialize};
 
 use crate::blob::{BlobStore, put_record};
-use crate::disk;
 use crate::error::{Context, StoreError};
-use crate::files;
 use crate::ingest::{Ingest, IngestError};
+use crate::lines;
 use crate::project::Project;
 use crate::stamp::{self, StampCache};
 
@@ -42,20 +40,7 @@ fn file(project: &Project) -> PathBuf {
 
 /// Every reference, in the order in which they were recorded; none where there are none. A torn last line is none.
 pub fn read(project: &Project) -> Result<Vec<Reference>, StoreError> {
-    let path = file(project);
-    let text = match fs::read_to_string(&path) {
-        Err(e) if files::absent(&e) => return Ok(Vec::new()),
-        other => other.context("read", &path)?,
-    };
-    let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
-    let parse = |(number, line): (usize, &str)| {
-        serde_json::from_str(line).map_err(|error| StoreError::Journal {
-            path: path.clone(),
-            line: number + 1,
-            reason: error.to_string(),
-        })
-    };
-    whole.lines().enumerate().map(parse).collect()
+    lines::read(&file(project))
 }
 
 /// The last that is known of every path.
@@ -84,26 +69,9 @@ pub fn record(
     };
     let known = read(project)?.into_iter().rev().find(|reference| reference.path == path);
     if known.is_none_or(|reference| reference.artifact != artifact) {
-        append(project, &Reference { path, artifact, at: stamp::now() / 1_000_000 })?;
+        lines::append(&file(project), &[Reference { path, artifact, at: stamp::now() / 1_000_000 }])?;
     }
     Ok(artifact)
-}
-
-fn append(project: &Project, reference: &Reference) -> Result<(), StoreError> {
-    let path = file(project);
-    let before = match fs::read(&path) {
-        Err(e) if files::absent(&e) => Vec::new(),
-        other => other.context("read", &path)?,
-    };
-    let intact = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1) as u64;
-    let line = serde_json::to_string(reference).expect("a reference holds only JSON values") + "\n";
-    let mut file = disk::open_or_create(&path).context("open", &path)?;
-    disk::shorten(&file, &path, intact).context("shorten", &path)?;
-    file.seek(SeekFrom::Start(intact)).context("write", &path)?;
-    disk::write(&file, &path, line.as_bytes())
-        .and_then(|()| disk::sync(&file, &path, true))
-        .context("append to", &path)?;
-    files::sync_folder(&project.store())
 }
 
 /// Where the files of all references lie, by digest: read when a blob is first missed, and again when a reference

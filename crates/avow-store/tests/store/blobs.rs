@@ -150,8 +150,7 @@ fn a_crash_before_the_rename_leaves_no_blob_and_is_cleared() {
     let digest = blobs.put(b"by a living process").unwrap();
     assert_eq!(blobs.list().unwrap(), [digest]);
 
-    let lock = avow_store::RunLock::try_acquire(&fixture.project).unwrap();
-    assert_eq!(fixture.project.clear_temporary(&lock).unwrap(), 1);
+    assert_eq!(fixture.project.clear_temporary().unwrap(), 1);
     assert!(!dead.exists());
     blobs.put(b"its folder is still there").unwrap();
 }
