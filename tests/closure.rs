@@ -350,3 +350,50 @@ fn what_was_present_is_recorded_once_and_compared() {
     runs_again(&sandbox);
     assert_eq!(sandbox.history().latest().attempt("make").environment, Some(first));
 }
+
+// --- Lock files ----------------------------------------------------------------------------------------------------
+
+/// A stage with `upper` 1.0 installed, and a lock file that wants `wanted`.
+fn locked(environment: &str, wanted: &str) -> (Sandbox, Venv) {
+    let sandbox = project("python3 main.py ${outputs.out}");
+    sandbox.file("main.py", IMPORTER).file("requirements.txt", format!("upper=={wanted}\n"));
+    sandbox.replace("spec.yaml", "    outputs:", &format!("{environment}    outputs:"));
+    let venv = Venv::new(&sandbox, "venv");
+    let sandbox = sandbox.env("PATH", &venv.path);
+    venv.install("upper", "1.0", "VALUE = 1\n", "");
+    (sandbox, venv)
+}
+
+#[test]
+fn a_stage_does_not_run_in_an_environment_that_is_not_its_lock() {
+    let (sandbox, venv) = locked("    environment: {pip: requirements.txt}\n", "1.2");
+    let run = sandbox.avow(&["run"]).with_code(3);
+    for part in ["it wants upper 1.2, and `python3` has 1.0", "python3 -m pip install -r requirements.txt"] {
+        assert!(run.stderr.contains(part), "no `{part}` in: {}", run.stderr);
+    }
+    assert_eq!(sandbox.history().runs.len(), 0);
+    venv.install("upper", "1.2", "VALUE = 2\n", "");
+    runs_again(&sandbox);
+    // A package of the lock that is not installed at all.
+    sandbox.file("requirements.txt", "upper==1.2\nabsent==3.0\n");
+    let run = sandbox.avow(&["run"]).with_code(3);
+    assert!(run.stderr.contains("it wants absent 3.0, and `python3` has none"), "{}", run.stderr);
+    // Results are read all the same.
+    sandbox.file("requirements.txt", "upper==1.2\n");
+    venv.install("upper", "1.3", "VALUE = 2\n", "");
+    sandbox.avow(&["run"]).expect_code(3);
+    sandbox.avow(&["lineage", "make.out"]).expect_code(0);
+    sandbox.avow(&["get", "make.out", "-o", "copy.txt"]).expect_code(0);
+}
+
+#[test]
+fn a_lock_beside_the_spec_that_is_not_installed_is_told_and_recorded() {
+    let (sandbox, venv) = locked("", "1.2");
+    let run = sandbox.avow(&["run"]).with_code(0);
+    assert!(run.stderr.contains("it wants upper 1.2, and `python3` has 1.0"), "{}", run.stderr);
+    sandbox.replace("requirements.txt", "1.2", "1.0");
+    explains(&sandbox, "upper 1.0 where requirements.txt wants 1.2");
+    venv.install("upper", "1.0.0", "VALUE = 1\n", "");
+    let run = sandbox.avow(&["run"]).with_code(0);
+    assert!(!run.stderr.contains("it wants"), "{}", run.stderr);
+}

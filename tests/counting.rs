@@ -79,7 +79,12 @@ fn carry_out(plan: &Plan, blobs: &FileBlobs, journal: &mut JournalWriter) {
         }
         let id = AttemptId(format!("attempt-{stage}"));
         let action = action.digest();
-        journal.append(1, Event::Started { member: member.clone(), action, attempt: id.clone() }).unwrap();
+        journal
+            .append(
+                1,
+                Event::Started { member: member.clone(), action, attempt: id.clone(), verification: false },
+            )
+            .unwrap();
         let attempt = Attempt {
             id,
             action,
@@ -98,6 +103,7 @@ fn carry_out(plan: &Plan, blobs: &FileBlobs, journal: &mut JournalWriter) {
             ledger_heads: Vec::new(),
             number: 1,
             continues: Default::default(),
+            verification: false,
             reads: Default::default(),
         };
         journal.append(2, Event::Finished { member, attempt: Box::new(attempt) }).unwrap();

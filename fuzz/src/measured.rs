@@ -82,5 +82,6 @@ fn attempt(action: avow_model::digest::ActionDigest, produced: Produced) -> Atte
         ledger_heads: Vec::new(),
         number: 1,
         continues: Vec::new(),
+        verification: false,
     }
 }

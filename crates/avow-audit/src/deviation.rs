@@ -12,7 +12,7 @@ use avow_model::claim::{Claim, Test};
 use avow_model::digest::{Artifact, AttemptDigest, RegistrationDigest};
 use avow_model::ledger::Ledger;
 use avow_model::op::Kind;
-use avow_model::plan::{Plan, Source as From};
+use avow_model::plan::{Determinism, Plan, Source as From};
 use serde::Serialize;
 
 use crate::evidence::{Evidence, Fate, MemberEvidence};
@@ -109,6 +109,8 @@ pub enum What {
         member: String,
         /// The output.
         output: String,
+        /// Whether the stage promises that a second execution gives the same, in bytes or nearly.
+        promised: bool,
         /// Each artifact with the first attempt that wrote it; the first is the one that stands.
         artifacts: Vec<(Artifact, AttemptDigest)>,
     },
@@ -254,7 +256,8 @@ impl Stage<'_> {
     fn failures(&self) -> Option<Deviation> {
         // Only what the program itself did may be a way of choosing; a machine that failed chose nothing.
         let count = |m: &MemberEvidence| {
-            m.attempts.iter().filter(|t| t.outcome.blame() == Some(Blame::Program)).count()
+            let tried = m.attempts.iter().filter(|t| !t.verification);
+            tried.filter(|t| t.outcome.blame() == Some(Blame::Program)).count()
         };
         let stands = self.members.iter().filter(|m| matches!(m.fate, Fate::Stands(_)) && count(m) > 0);
         let members: BTreeMap<String, usize> =
@@ -278,7 +281,11 @@ impl Stage<'_> {
                 }
                 if artifacts.len() > 1 {
                     let (stage, label) = (self.name.to_owned(), self.evidence.label(member.member));
-                    let what = What::Outputs { stage, member: label, output: output.clone(), artifacts };
+                    let declared = self.evidence.plan.stage(self.name).map(|stage| &stage.determinism);
+                    let promised =
+                        !matches!(declared, Some(Determinism::Distribution | Determinism::Unrepeatable));
+                    let (member, output) = (label, output.clone());
+                    let what = What::Outputs { stage, member, output, promised, artifacts };
                     out.push(Deviation { class: Class::Divergence, when: self.after(), what });
                 }
             }

@@ -117,6 +117,8 @@ pub struct Tried {
     pub outputs: BTreeMap<String, Artifact>,
     /// When it was started, by its own clock.
     pub started: Timestamp,
+    /// Whether it was made only to be compared: then it stands for nothing and is no trying again.
+    pub verification: bool,
     /// What it was seen to read that nobody declared, by path.
     pub undeclared: BTreeMap<String, BlobDigest>,
 }
@@ -134,6 +136,20 @@ impl Completeness {
     /// Whether every member has a final outcome.
     pub fn is_complete(&self) -> bool {
         self.open == 0
+    }
+}
+
+impl MemberEvidence {
+    /// The successes that wrote other bytes than the one that stands, in order.
+    pub fn diverged(&self) -> impl Iterator<Item = &Tried> {
+        let stands = match &self.fate {
+            Fate::Stands(stands) => Some(stands),
+            _ => None,
+        };
+        let differs = move |tried: &&Tried| {
+            stands.is_some_and(|s| s.attempt != tried.attempt && s.outputs != tried.outputs)
+        };
+        self.attempts.iter().filter(|tried| tried.outcome.succeeded()).filter(differs)
     }
 }
 
@@ -338,6 +354,7 @@ impl Walker<'_> {
             covered: self.registration.is_none_or(|r| r.covers(attempt)),
             outputs: artifacts(attempt),
             started: attempt.started,
+            verification: attempt.verification,
             undeclared: self.source.undeclared(attempt)?,
         })
     }
@@ -348,14 +365,15 @@ impl Walker<'_> {
         }
         let counts =
             |r: &Recorded| !self.registered || self.registration.is_none_or(|x| x.covers(&r.attempt));
-        let by_program = || attempts.iter().rev().filter(|(_, r)| r.attempt.outcome.is_final());
+        let own = || attempts.iter().rev().filter(|(_, r)| !r.attempt.verification);
+        let by_program = || own().filter(|(_, r)| r.attempt.outcome.is_final());
         if let Some((digest, recorded)) =
             by_program().find(|(_, r)| counts(r)).or_else(|| by_program().next())
         {
             let (attempt, outcome) = (*digest, recorded.attempt.outcome.clone());
             return Ok(Fate::Failed { attempt, outcome, counts: counts(recorded) });
         }
-        Ok(match attempts.last() {
+        Ok(match own().next() {
             Some((digest, Recorded { attempt, .. })) => {
                 Fate::Unfinished { attempt: *digest, outcome: attempt.outcome.clone() }
             }
@@ -365,7 +383,8 @@ impl Walker<'_> {
 
     /// The first success under the registration, else the first success. Where nothing is registered, one whose
     /// promised blobs are gone stands only where no other does. Under a registration it stands all the same, and
-    /// the loss is a finding: otherwise deleting a blob would draw the number again.
+    /// the loss is a finding: otherwise deleting a blob would draw the number again. What was made only to be
+    /// compared never stands, whatever became of the others.
     fn stands(
         &mut self,
         member: Member,
@@ -373,7 +392,7 @@ impl Walker<'_> {
     ) -> Result<Option<Stands>, AuditError> {
         let mut best: Option<([bool; 3], AttemptDigest, &Attempt)> = None;
         for (digest, Recorded { attempt, .. }) in
-            attempts.iter().filter(|(_, r)| r.attempt.outcome.succeeded())
+            attempts.iter().filter(|(_, r)| r.attempt.outcome.succeeded() && !r.attempt.verification)
         {
             let whole = self.is_whole(member, attempt)?;
             let covered = self.registration.is_none_or(|r| r.covers(attempt));

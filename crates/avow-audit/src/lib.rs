@@ -13,6 +13,7 @@
 //! Everything is a pure value apart from reading. Values carry codes, numbers and digests; sentences, colours and
 //! exit codes are the tool's. Absent: writing of any kind, clocks, processes, networks.
 
+pub mod compare;
 pub mod deviation;
 pub mod evidence;
 pub mod finding;

@@ -10,7 +10,7 @@ use avow_model::ledger::Ledger;
 use avow_model::plan::Plan;
 use serde::Serialize;
 
-use crate::deviation::{self, Class, Deviation};
+use crate::deviation::{self, Class, Deviation, What};
 use crate::evidence::{Completeness, Evidence};
 use crate::finding::Finding;
 use crate::hiding::{self, Hiding};
@@ -181,6 +181,12 @@ fn attach(plan: &Plan, verdicts: &mut [Verdict], deviations: &[Deviation]) {
         let Some(claim) = plan.claim(&verdict.claim) else { continue };
         let concerning = deviations.iter().enumerate().filter(|(_, d)| d.concerns(plan, claim));
         verdict.deviations = concerning.map(|(index, _)| index).collect();
+        let diverged = verdict.deviations.iter().filter_map(|index| match &deviations[*index].what {
+            What::Outputs { member, .. } => Some(member.clone()),
+            _ => None,
+        });
+        verdict.diverged = diverged.collect();
+        verdict.diverged.dedup();
         // What was made before its registration cannot confirm anything.
         let older = |index: &usize| deviations[*index].class == Class::OlderThanRegistration;
         if verdict.deviations.iter().any(older) {

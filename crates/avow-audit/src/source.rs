@@ -104,6 +104,14 @@ impl<'a> Source<'a> {
         Ok(if found == blob { Ok(bytes) } else { Err(Finding::DamagedBlob { blob, found, used }) })
     }
 
+    /// The size of a blob; `None` where the store lacks it.
+    pub fn size(&self, blob: BlobDigest) -> Result<Option<u64>, AuditError> {
+        match self.blobs.size(blob) {
+            Err(StoreError::NotAFile { .. }) => Ok(None),
+            size => Ok(size?),
+        }
+    }
+
     /// A record by the digest of its bytes.
     pub fn record<R: Record>(&self, blob: BlobDigest, used: &str) -> Result<Result<R, Finding>, AuditError> {
         Ok(self.read(blob, used)?.and_then(|bytes| {

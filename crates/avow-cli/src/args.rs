@@ -165,6 +165,9 @@ pub struct Run {
     /// Keep the working folders of failed attempts; never those with secrets.
     #[arg(long)]
     pub keep_failed: bool,
+    /// Carry a share of what is reused out again and compare, e.g. `0.05` or `5%`; at least one action.
+    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "dry_run")]
+    pub verify: Option<f64>,
     /// A file outside the project with the values of secrets, `NAME = "value"` a line.
     #[arg(long, value_name = "FILE")]
     pub secrets_file: Option<PathBuf>,
@@ -174,6 +177,13 @@ pub struct Run {
     /// Print the verdicts as JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// A share above nothing.
+fn share(text: &str) -> Result<f64, String> {
+    let read = avow_spec::units::share(text).and_then(|decimal| decimal.parse::<f64>().ok());
+    read.filter(|share| *share > 0.0 && *share <= 1.0)
+        .ok_or_else(|| "a share above 0 and at most 1, as `0.05` or `5%`".to_owned())
 }
 
 /// `avow worker`

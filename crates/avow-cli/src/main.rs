@@ -9,6 +9,7 @@ mod commands;
 mod compiled;
 mod context;
 mod diagnostics;
+mod divergence;
 mod exit;
 mod failure;
 mod large;
@@ -25,6 +26,7 @@ mod settings;
 mod space;
 mod stamps;
 mod undeclared;
+mod verification;
 mod words;
 mod world;
 

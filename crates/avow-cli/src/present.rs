@@ -7,6 +7,7 @@ use avow_model::digest::BlobDigest;
 use avow_model::plan::{Plan, Stage};
 use avow_model::present::{Difference, Interpreter, Present};
 use avow_model::template::Piece;
+use avow_spec::lock::Lock;
 use avow_store::blob::read_record;
 use avow_store::{BlobStore, StoreError};
 
@@ -49,6 +50,7 @@ fn of_stage(spec: &Spec, machine: &Present, stage: &Stage) -> Present {
             present.interpreters.insert(word.clone(), Interpreter { version: facts.version, packages });
         }
     }
+    present.disagreements = disagreements(spec, stage, &present);
     for (name, template) in &stage.env {
         if let (Some(threads), [Piece::Text(value)]) =
             (present.threads.get_mut(name), template.pieces.as_slice())
@@ -57,6 +59,24 @@ fn of_stage(spec: &Spec, machine: &Present, stage: &Stage) -> Present {
         }
     }
     present
+}
+
+/// Where the lock file and what is installed disagree. Where the spec names the lock, nothing runs then.
+fn disagreements(spec: &Spec, stage: &Stage, present: &Present) -> Vec<String> {
+    let Some(environment) = &stage.environment else { return Vec::new() };
+    // It was read a moment ago; one that is gone since says nothing.
+    let text = std::fs::read_to_string(spec.project.root().join(&environment.path)).unwrap_or_default();
+    let lock = Lock::read(&environment.manager, &text);
+    let mut all = Vec::new();
+    for (word, interpreter) in &present.interpreters {
+        for mismatch in lock.mismatches(&interpreter.packages) {
+            if let Some(found) = mismatch.found {
+                let (package, wanted) = (mismatch.package, mismatch.wanted);
+                all.push(format!("{word}: {package} {found} where {} wants {wanted}", environment.path));
+            }
+        }
+    }
+    all
 }
 
 /// How what is present differs from what an attempt was made with, in words; nothing where that is not known.

@@ -103,6 +103,15 @@ impl<'a> Progress<'a> {
                 }
             }
             Notice::Finished { member, attempt, again } => self.finished(&member, &attempt, again),
+            Notice::Verifying { drawn, of } => {
+                self.line(&format!(
+                    "executing {drawn} of {} again to verify",
+                    words::count(of, "reused action")
+                ));
+            }
+            Notice::Verified { member, .. } => {
+                self.running.remove(&member);
+            }
             Notice::Decided(decision) => self.line(&search::step(&decision)),
             Notice::Tally(tally) => {
                 self.tally = tally;

@@ -1,6 +1,7 @@
 //! Sentences and spellings that several commands share.
 
 pub mod deviation;
+pub mod difference;
 pub mod finding;
 pub mod reason;
 pub mod verdict;

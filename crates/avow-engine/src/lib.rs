@@ -23,6 +23,7 @@ mod register;
 mod run;
 mod session;
 mod settled;
+mod verify;
 
 #[cfg(debug_assertions)]
 pub use clock::shift;
@@ -35,3 +36,4 @@ pub use recover::Recovered;
 pub use register::{Registered, Registration, current_registration, ledger_of, record_exposure, register};
 pub use run::{Options, run, run_adaptive};
 pub use session::{Session, rebuild_index};
+pub use verify::{Verification, Verified, Verify};

@@ -7,6 +7,8 @@ use avow_model::journal::Closing;
 use avow_model::search::Decision;
 use avow_planner::Tally;
 
+use crate::verify::Verification;
+
 /// Something that happened, for a progress line.
 #[derive(Clone, Debug)]
 pub enum Notice {
@@ -47,6 +49,22 @@ pub enum Notice {
     },
     /// A search took a step.
     Decided(Decision),
+    /// Some of what was reused is carried out again.
+    Verifying {
+        /// How many actions.
+        drawn: u64,
+        /// Of how many.
+        of: u64,
+    },
+    /// One of them ended.
+    Verified {
+        /// Its label.
+        member: String,
+        /// Whether it gave the same bytes.
+        same: bool,
+        /// How many have ended.
+        done: u64,
+    },
     /// How many members are in which state now.
     Tally(Tally),
     /// The run was told to stop.
@@ -72,4 +90,6 @@ pub struct Report {
     pub cpu: u64,
     /// Whether everything was found as an earlier run of the same plan had left it.
     pub unchanged: bool,
+    /// What carrying some of what was reused out again gave, where that was asked for and the run came to its end.
+    pub verification: Option<Verification>,
 }

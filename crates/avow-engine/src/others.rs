@@ -94,6 +94,11 @@ impl Others {
         Ok(if self.seen { Turn::Look } else { Turn::Ours })
     }
 
+    /// Takes the right to execute an action, if no other run has it; nobody waits for it.
+    pub(crate) fn take(&self, action: ActionDigest) -> Result<bool, EngineError> {
+        Ok(self.locks.try_take(action)?)
+    }
+
     /// Gives the right back: the attempt is in the index, or is not made.
     pub(crate) fn release(&self, action: ActionDigest) -> Result<(), EngineError> {
         Ok(self.locks.release(action)?)

@@ -194,19 +194,21 @@ struct Orphan {
     since: Timestamp,
     process: Option<(i32, u64)>,
     number: u32,
+    verification: bool,
 }
 
 fn orphans(state: &RunState) -> Vec<Orphan> {
     let before = |member: &str| state.attempts.iter().filter(|(label, _)| label == member).count();
     state
         .orphans()
-        .map(|(member, id, action, since, process)| Orphan {
-            member: member.to_owned(),
-            id: id.clone(),
-            action,
-            since,
-            process,
-            number: u32::try_from(before(member) + 1).unwrap_or(u32::MAX),
+        .map(|orphan| Orphan {
+            number: u32::try_from(before(&orphan.member) + 1).unwrap_or(u32::MAX),
+            member: orphan.member,
+            id: orphan.attempt,
+            action: orphan.action,
+            since: orphan.since,
+            process: orphan.process,
+            verification: orphan.verification,
         })
         .collect()
 }
@@ -233,6 +235,7 @@ impl Orphan {
             ledger_heads: opened.ledger_heads.clone(),
             number: self.number,
             continues: Vec::new(),
+            verification: self.verification,
         }
     }
 }

@@ -30,6 +30,9 @@ use crate::others::{Others, Turn};
 use crate::register::{self, Registration, current_registration, ledger_of};
 use crate::session::Session;
 use crate::settled::{self, Settled};
+use crate::verify::{Draw, Verification, Verify};
+
+mod verify;
 
 /// How often the ledger notes how far a long run's journal has come, in milliseconds.
 const HEAD_INTERVAL: i64 = 10 * 60 * 1000;
@@ -51,6 +54,8 @@ pub struct Options {
     pub environments: BTreeMap<String, BlobDigest>,
     /// Where this program's own words go, from the project, if not to a terminal.
     pub output: Option<String>,
+    /// What of that which is reused is carried out again to be compared, if anything.
+    pub verify: Option<Verify>,
 }
 
 /// Carries a plan out. Everything that happens is journalled before it is believed; `notify` hears about it.
@@ -86,6 +91,7 @@ pub async fn run_adaptive<E: Executor + 'static>(
 ) -> Result<Report, EngineError> {
     let name = settled::name(session, &plan, &options)?;
     if cancel.level() == Level::Run
+        && options.verify.is_none()
         && let Some(receipt) = settled::standing(session, name)
     {
         return settled::run(session, &plan, &options, &receipt, notify);
@@ -96,7 +102,8 @@ pub async fn run_adaptive<E: Executor + 'static>(
     let mut engine = Engine::open(session, plan, planner, options, executor, cancel, phases, notify)?;
     engine.settled = settled;
     engine.drive().await?;
-    engine.close()
+    let verification = engine.verify().await?;
+    engine.close(verification)
 }
 
 fn planner(plan: &Arc<Plan>, settings: Settings) -> Result<Planner, EngineError> {
@@ -137,6 +144,8 @@ struct Engine<'s, E> {
     tasks: JoinSet<Finished>,
     commits: Commits,
     settled: Settled,
+    /// What may be carried out again, where that was asked for.
+    draw: Option<Draw>,
     /// Looks whose answer is not in the index yet, and members whose last attempt is not in the journal yet.
     deferred: Vec<Command>,
     spawned: (mpsc::UnboundedSender<Spawn>, mpsc::UnboundedReceiver<Spawn>),
@@ -189,6 +198,10 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         };
         let journal = create_journal(session, began, opened)?;
         let run = journal.run().to_owned();
+        let first = journal.head().expect("a journal has a first line");
+        // A search may come to ask for more members than there are now.
+        let most = if phases.adaptive() { u64::MAX } else { planner.tally().members };
+        let draw = options.verify.clone().map(|verify| Draw::new(verify, first, most));
         let others = Others::new(session, presence(&run, &plan, &options))?;
         let (blobs, index) = (Arc::clone(&session.blobs), Arc::clone(&session.index));
         let commits = Commits::new(session.project.clone(), blobs, index, plan.experiment.clone());
@@ -214,6 +227,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             tasks: JoinSet::new(),
             commits,
             settled: Settled::new(None, 0),
+            draw,
             deferred: Vec::new(),
             spawned: mpsc::unbounded_channel(),
             failures: BTreeMap::new(),
@@ -314,6 +328,9 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
                 }
                 self.note_head()?;
                 for Ended { at, member, attempt, again } in ends {
+                    if attempt.verification {
+                        continue;
+                    }
                     if attempt.outcome.succeeded() {
                         let hit =
                             Hit { member: member.clone(), action: attempt.action, attempt: attempt.digest() };
@@ -347,7 +364,11 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
                             let label = expand::label(&self.plan, member);
                             if !self.phases.done(&label, false) {
                                 let hit = Hit { member: label, action: digest, attempt: *attempt };
-                                self.settled.add(&self.plan.stages[member.stage as usize], &hit, record);
+                                let stage = &self.plan.stages[member.stage as usize];
+                                self.settled.add(stage, &hit, record);
+                                if let Some(draw) = &mut self.draw {
+                                    draw.add(stage, member, &hit, record, self.journal.run());
+                                }
                                 hits.push(hit);
                             }
                         }
@@ -409,6 +430,8 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
                 self.session.blobs.put(blob)?;
             }
             self.session.blobs.put(&action.to_bytes())?;
+        } else {
+            self.may_be_drawn(action)?;
         }
         Ok((found, stands))
     }
@@ -463,7 +486,12 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         let id = attempt_id()?;
         let label = expand::label(&self.plan, member);
         let at = now();
-        let event = JournalEvent::Started { member: label.clone(), action: digest, attempt: id.clone() };
+        let event = JournalEvent::Started {
+            member: label.clone(),
+            action: digest,
+            attempt: id.clone(),
+            verification: false,
+        };
         self.journal.append(at, event)?;
         tracing::info!(member = label, attempt = %id, number, "started");
         (self.notify)(Notice::Started { member: label, at });
@@ -536,14 +564,31 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
 
     fn ended(&mut self, finished: Finished) -> Result<Vec<Command>, EngineError> {
         let Finished { member, id, digest, number, terms, execution } = finished;
-        let execution = execution?;
+        let stage = self.plan.stages[member.stage as usize].name.clone();
+        let attempt = self.record(&stage, id, digest, number, terms, execution?)?;
+        let label = expand::label(&self.plan, member);
+        tracing::info!(member = label, attempt = %attempt.id, outcome = %attempt.outcome, wall = attempt.usage.wall, "finished");
+        let (commands, again) = self.tell(member, &label, &attempt);
+        self.commits.add(Ended { at: member, member: label, attempt, again });
+        Ok(commands)
+    }
+
+    /// What happened, as it is written down.
+    fn record(
+        &self,
+        stage: &str,
+        id: AttemptId,
+        digest: ActionDigest,
+        number: u32,
+        terms: Terms,
+        execution: Execution,
+    ) -> Result<Attempt, EngineError> {
         let index = &*self.session.index;
         let ledger_heads = heads_at_beginning(index, digest, &execution.continues, &self.heads)?;
         // It describes this machine; what another one had, that one must say.
         let here = execution.host.name == self.options.here;
-        let stage = &self.plan.stages[member.stage as usize].name;
         let environment = self.options.environments.get(stage).copied().filter(|_| here);
-        let attempt = Attempt {
+        Ok(Attempt {
             id,
             action: digest,
             run: self.journal.run().to_owned(),
@@ -562,12 +607,8 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             ledger_heads,
             number,
             continues: execution.continues,
-        };
-        let label = expand::label(&self.plan, member);
-        tracing::info!(member = label, attempt = %attempt.id, outcome = %attempt.outcome, wall = attempt.usage.wall, "finished");
-        let (commands, again) = self.tell(member, &label, &attempt);
-        self.commits.add(Ended { at: member, member: label, attempt, again });
-        Ok(commands)
+            verification: false,
+        })
     }
 
     fn note_head(&mut self) -> Result<(), EngineError> {
@@ -610,7 +651,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         if self.cancel.level() == Level::Run { Closing::Failed } else { Closing::Interrupted }
     }
 
-    fn close(mut self) -> Result<Report, EngineError> {
+    fn close(mut self, verification: Option<Verification>) -> Result<Report, EngineError> {
         let tally = self.phases.tally(self.planner.tally());
         let closing = self.closing();
         // Also where nothing was executed: what was verified may then be remembered as verified.
@@ -636,6 +677,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             wall: now() - self.began,
             cpu: self.cpu,
             unchanged: false,
+            verification,
         })
     }
 }

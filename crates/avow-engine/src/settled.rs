@@ -147,5 +147,15 @@ pub(crate) fn run(
     notify(Notice::Tally(tally));
     let wall = now() - began;
     let failures = Vec::new();
-    Ok(Report { run: name, closing, tally, failures, migrated: 0, wall, cpu: 0, unchanged: true })
+    Ok(Report {
+        run: name,
+        closing,
+        tally,
+        failures,
+        migrated: 0,
+        wall,
+        cpu: 0,
+        unchanged: true,
+        verification: None,
+    })
 }

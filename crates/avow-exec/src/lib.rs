@@ -98,6 +98,8 @@ pub struct Watch {
     pub cancel: Cancel,
     /// Values that hold for this attempt in the place of the local executor's own.
     pub given: Option<Given>,
+    /// Whether it begins from nothing, and leaves nothing for the next attempt.
+    pub fresh: bool,
 }
 
 /// What a local executor that works for others is given for one attempt.
@@ -112,7 +114,13 @@ pub struct Given {
 impl Watch {
     /// Without a callback.
     pub fn new(cancel: Cancel) -> Self {
-        Self { on_spawn: None, cancel, given: None }
+        Self { on_spawn: None, cancel, given: None, fresh: false }
+    }
+
+    /// Without a checkpoint of earlier attempts, and without one for later ones.
+    pub fn fresh(mut self) -> Self {
+        self.fresh = true;
+        self
     }
 
     /// With values for this attempt.

@@ -281,6 +281,9 @@ impl Shared {
             .map_err(|error| ExecError::Action { reason: error.to_string() })?;
         let root = self.config.work.join(&attempt.0);
         draft.given = watch.given.clone().unwrap_or_else(|| self.own());
+        if watch.fresh {
+            draft.given.checkpoints = None;
+        }
         let secrets = scrubber(terms, &draft.given.secrets)?;
         let mut folder = self.folders.take(attempt).map_err(at("create the folder", &root))?;
         let mut result =

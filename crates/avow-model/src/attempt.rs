@@ -71,6 +71,10 @@ pub struct Attempt {
     /// from nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub continues: Vec<AttemptId>,
+    /// Whether it was made only to be compared with an earlier success of the same action. It never stands for a
+    /// member, and is no trying again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub verification: bool,
 }
 
 fn first_encoding() -> u32 {

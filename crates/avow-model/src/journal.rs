@@ -47,6 +47,14 @@ pub enum Event {
         action: ActionDigest,
         /// The attempt.
         attempt: AttemptId,
+        /// Whether it is made only to be compared with an earlier success.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        verification: bool,
+    },
+    /// Reused actions are about to be carried out again, to be compared.
+    Verifying {
+        /// The sample.
+        sample: Sample,
     },
     /// Its process exists.
     Spawned {
@@ -123,6 +131,35 @@ pub struct Cited {
     pub record: BlobDigest,
     /// How many hits it holds.
     pub count: u64,
+}
+
+/// Which of the reused actions a run carries out again.
+///
+/// Nobody chooses them: actions are ranked by [`rank`], over the digest of the journal's first line, which holds 32
+/// random bytes. Whoever has the journal can draw the sample again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// The share that was asked for, above 0 and at most 1.
+    pub share: f64,
+    /// From how many distinct actions it was drawn.
+    pub of: u64,
+    /// The actions, by rank.
+    pub chosen: Vec<ActionDigest>,
+}
+
+impl Sample {
+    /// How many of so many actions a share is: at least one, where there is one.
+    pub fn size(share: f64, of: u64) -> u64 {
+        // The product of a share and a count is exact enough up to 2^53 actions.
+        ((share * of as f64).ceil() as u64).clamp(u64::from(of > 0), of)
+    }
+}
+
+/// The place of an action in the order in which samples are drawn; the smallest come first. `first` is the digest
+/// of the journal's first line.
+pub fn rank(first: LineDigest, action: ActionDigest) -> [u8; 32] {
+    let text = ["avow/verify/1".as_bytes(), first.as_bytes(), action.as_bytes()].concat();
+    *BlobDigest::of(&text).as_bytes()
 }
 
 /// The line of a hit in the blob of cited hits, with its line feed.
@@ -303,6 +340,25 @@ pub struct RunState {
     pub closed: Option<Closing>,
     /// The member of each attempt under way, so that a fold over n lines takes n steps.
     running: BTreeMap<AttemptId, String>,
+    /// Attempts under way that are made only to be compared: they change no member's state.
+    verifying: BTreeMap<AttemptId, Orphan>,
+}
+
+/// An attempt that started and did not finish.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Orphan {
+    /// The member's label.
+    pub member: String,
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// Its action.
+    pub action: ActionDigest,
+    /// When it started.
+    pub since: Timestamp,
+    /// Process id and start ticks, once known.
+    pub process: Option<(i32, u64)>,
+    /// Whether it was made only to be compared.
+    pub verification: bool,
 }
 
 impl RunState {
@@ -326,7 +382,14 @@ impl RunState {
                     self.set(&hit.member, MemberState::Reused(hit.clone()));
                 }
             }
-            Event::Started { member, action, attempt } => {
+            Event::Started { member, action, attempt, verification: true } => {
+                let (member, attempt, action) = (member.clone(), attempt.clone(), *action);
+                let (since, process, verification) = (line.at, None, true);
+                let orphan =
+                    Orphan { member, attempt: attempt.clone(), action, since, process, verification };
+                self.verifying.insert(attempt, orphan);
+            }
+            Event::Started { member, action, attempt, verification: false } => {
                 let running = MemberState::Running {
                     attempt: attempt.clone(),
                     action: *action,
@@ -340,14 +403,20 @@ impl RunState {
                 let state = self.running.get(id).and_then(|member| self.members.get_mut(member));
                 if let Some(MemberState::Running { process, .. }) = state {
                     *process = Some((*pid, *start_ticks));
+                } else if let Some(orphan) = self.verifying.get_mut(id) {
+                    orphan.process = Some((*pid, *start_ticks));
                 }
             }
             Event::Finished { member, attempt } => {
-                self.set(member, MemberState::Done(attempt.clone()));
+                if attempt.verification {
+                    self.verifying.remove(&attempt.id);
+                } else {
+                    self.set(member, MemberState::Done(attempt.clone()));
+                }
                 self.attempts.push((member.clone(), (**attempt).clone()));
             }
             // What a search decided is worked out anew from the measurements; the line is for people.
-            Event::Decided { .. } => {}
+            Event::Decided { .. } | Event::Verifying { .. } => {}
             Event::Closed { how } => self.closed = Some(*how),
         }
     }
@@ -360,15 +429,19 @@ impl RunState {
     }
 
     /// Attempts that started and never finished: after their runner's death they are lost.
-    pub fn orphans(
-        &self,
-    ) -> impl Iterator<Item = (&str, &AttemptId, ActionDigest, Timestamp, Option<(i32, u64)>)> {
-        self.members.iter().filter_map(|(member, state)| match state {
-            MemberState::Running { attempt, action, since, process } => {
-                Some((member.as_str(), attempt, *action, *since, *process))
-            }
+    pub fn orphans(&self) -> impl Iterator<Item = Orphan> {
+        let members = self.members.iter().filter_map(|(member, state)| match state {
+            MemberState::Running { attempt, action, since, process } => Some(Orphan {
+                member: member.clone(),
+                attempt: attempt.clone(),
+                action: *action,
+                since: *since,
+                process: *process,
+                verification: false,
+            }),
             _ => None,
-        })
+        });
+        members.chain(self.verifying.values().cloned())
     }
 
     /// How many members are in which state.

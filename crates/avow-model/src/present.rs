@@ -60,6 +60,7 @@ impl Present {
         lists("CPU features", &then.features, &self.features, &mut all);
         lists("GPUs", &then.gpus, &self.gpus, &mut all);
         maps("", &then.threads, &self.threads, &mut all);
+        each(&then.disagreements, &self.disagreements, &mut all);
         for (word, now) in &self.interpreters {
             let Some(then) = then.interpreters.get(word) else { continue };
             if then.version != now.version {
@@ -86,6 +87,16 @@ fn maps(
             all.push(Difference { what, then: a.cloned(), now: b.cloned() });
         }
     }
+}
+
+/// Each disagreement with a lock file that is in one of them alone.
+fn each(then: &[String], now: &[String], all: &mut Vec<Difference>) {
+    let only = |these: &[String], those: &[String]| -> Vec<String> {
+        these.iter().filter(|one| !those.contains(one)).cloned().collect()
+    };
+    let what = || "the lock file not installed:".to_owned();
+    all.extend(only(then, now).into_iter().map(|a| Difference { what: what(), then: Some(a), now: None }));
+    all.extend(only(now, then).into_iter().map(|b| Difference { what: what(), then: None, now: Some(b) }));
 }
 
 /// Only what is not in both is told: lists of features are long.

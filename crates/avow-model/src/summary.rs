@@ -35,6 +35,13 @@ pub struct RunSummary {
     /// Members whose last attempt did not succeed, by label.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub ended: BTreeMap<String, Outcome>,
+    /// Attempts that ended and were made only to be compared.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub verified: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl RunSummary {
@@ -60,11 +67,13 @@ impl RunSummary {
                     self.reused += 1;
                 }
             }
+            Event::Started { verification: true, .. } => {}
             Event::Started { member, .. } => {
                 self.settle(member);
                 self.running.insert(member.clone(), line.at);
             }
             Event::Spawned { .. } => {}
+            Event::Finished { attempt, .. } if attempt.verification => self.verified += 1,
             Event::Finished { member, attempt } => {
                 self.settle(member);
                 if attempt.outcome.succeeded() {
@@ -73,7 +82,7 @@ impl RunSummary {
                     self.ended.insert(member.clone(), attempt.outcome.clone());
                 }
             }
-            Event::Decided { .. } => {}
+            Event::Decided { .. } | Event::Verifying { .. } => {}
             Event::Closed { how } => self.closed = Some(*how),
         }
     }

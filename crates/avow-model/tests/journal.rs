@@ -35,7 +35,12 @@ fn opened(members: u64) -> Event {
 
 fn started(member: &str, attempt: &str) -> Event {
     let attempt = AttemptId(attempt.to_owned());
-    Event::Started { member: member.to_owned(), action: ActionDigest::from_bytes(DIGEST), attempt }
+    Event::Started {
+        member: member.to_owned(),
+        action: ActionDigest::from_bytes(DIGEST),
+        attempt,
+        verification: false,
+    }
 }
 
 fn spawned(attempt: &str, pid: i32) -> Event {
@@ -62,6 +67,7 @@ fn finished(member: &str, attempt: &str, outcome: Outcome) -> Event {
         ledger_heads: vec![],
         number: 1,
         continues: Vec::new(),
+        verification: false,
     };
     Event::Finished { member: member.to_owned(), attempt: Box::new(attempt) }
 }
@@ -268,9 +274,11 @@ fn orphans_are_what_started_and_never_finished() {
     let state = RunState::of(&read(&whole()).lines);
     let orphans: Vec<_> = state
         .orphans()
-        .map(|(member, attempt, _, since, process)| (member, attempt.0.as_str(), since, process))
+        .map(|orphan| (orphan.member, orphan.attempt.0, orphan.since, orphan.process))
         .collect();
-    assert_eq!(orphans, [("g", "g1", 1015, Some((14, 99))), ("h", "h1", 1017, None)]);
+    let text = |text: &str| text.to_owned();
+    let expected = [(text("g"), text("g1"), 1015, Some((14, 99))), (text("h"), text("h1"), 1017, None)];
+    assert_eq!(orphans, expected);
 }
 
 #[test]
@@ -304,7 +312,7 @@ fn a_long_run_folds_in_as_many_steps_as_it_has_lines() {
         lines.push(Line { previous: None, at: 0, event: spawned(&attempt, i) });
     }
     let state = RunState::of(&lines);
-    assert_eq!(state.orphans().filter(|(.., process)| process.is_some()).count(), 100_000);
+    assert_eq!(state.orphans().filter(|orphan| orphan.process.is_some()).count(), 100_000);
 }
 
 #[test]
@@ -330,7 +338,7 @@ fn the_summary_counts_what_the_fold_counts() {
         let (state, summary) = (RunState::of(&lines[..end]), RunSummary::of(&lines[..end]));
         assert_eq!(summary.counts(), state.counts());
         assert_eq!((summary.since, summary.until, summary.closed), (state.since, state.until, state.closed));
-        assert!(summary.running.keys().map(String::as_str).eq(state.orphans().map(|(member, ..)| member)));
+        assert!(summary.running.keys().cloned().eq(state.orphans().map(|orphan| orphan.member)));
     }
     let ended: Vec<String> = RunSummary::of(&lines).ended.into_keys().collect();
     assert_eq!(ended, ["d", "e", "f"]);

@@ -93,6 +93,7 @@ fn attempt() -> Attempt {
         ledger_heads: vec![RegistrationDigest::from_bytes([9; 32])],
         number: 1,
         continues: Vec::new(),
+        verification: false,
     }
 }
 
@@ -284,6 +285,7 @@ fn journal_lines() {
         member: "train[seed=3]".to_owned(),
         action: ActionDigest::from_bytes([3; 32]),
         attempt: AttemptId("ab".to_owned()),
+        verification: false,
     };
     assert_eq!(
         Line { previous: Some(head), at: 5, event }.to_text(),

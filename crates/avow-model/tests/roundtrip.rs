@@ -167,6 +167,7 @@ fn attempt() -> impl Strategy<Value = Attempt> {
         ledger_heads: what.3.into_iter().map(RegistrationDigest::from_bytes).collect(),
         number: numbers.2[3],
         continues: Vec::new(),
+        verification: numbers.2[0] % 2 == 1,
     })
 }
 

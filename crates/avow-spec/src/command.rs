@@ -119,6 +119,11 @@ impl Lexer<'_> {
             // `list=(a b)`: words of an array.
             return self.parentheses();
         }
+        if c == '(' && self.before_pattern() {
+            // `(a|b)` in a `case`: this parenthesis opens nothing.
+            self.at += 1;
+            return;
+        }
         self.at += 1;
         match c {
             '(' => self.open.push(self.text[..self.at - 1].ends_with('$')),
@@ -138,6 +143,21 @@ impl Lexer<'_> {
         if c != '|' {
             self.before = self.script.commands.len();
         }
+    }
+
+    /// Whether a pattern of a `case` comes next: after `case x in`, and after what ends the commands of another.
+    fn before_pattern(&self) -> bool {
+        let before = self.text[..self.at].trim_end();
+        if before.ends_with(";;") || before.ends_with(";&") {
+            return true;
+        }
+        let command = Some(&self.command).filter(|words| !words.is_empty()).or(self.script.commands.last());
+        command.is_some_and(|words| {
+            let is = |word: Option<&Word>, text: &str| word.is_some_and(|word| word.text == text);
+            is(words.last(), "in")
+                && words.last().is_some_and(|word| word.at.end == before.len())
+                && words.iter().any(|word| word.text == "case")
+        })
     }
 
     fn redirection(&mut self) {
@@ -400,6 +420,12 @@ mod tests {
         );
         assert_eq!(started("case $x in\n a|b) sort f;;\n *) wc f;;\nesac"), ["sort", "wc"]);
         assert_eq!(started("case $x in a|b) sort f;; *) wc f;; esac; ls"), ["sort", "wc", "ls"]);
+        assert_eq!(started("case $x in (a|b) sort f;; (*) wc f;; esac; ls"), ["sort", "wc", "ls"]);
+        assert_eq!(
+            started("case $x in\n  (a) sort f ;;\n\n  (b) (wc f) ;;\nesac\n(ls)"),
+            ["sort", "wc", "ls"]
+        );
+        assert_eq!(started("for x in a; do case $x in (a) sort f;; esac; done"), ["sort"]);
         assert_eq!(started("(cd a && make)|tee log"), ["make", "tee"]);
         assert_eq!(started("echo $(date; (ls))"), ["date", "ls"]);
         assert_eq!(started("export FOO=$(pwd)/x; list=(1 2); command -v python3; wc f"), ["wc"]);

@@ -27,6 +27,7 @@ mod document;
 pub mod experiment;
 mod full;
 mod keys;
+pub mod lock;
 pub mod lower;
 mod python;
 pub mod reach;

@@ -199,7 +199,23 @@ fn roots(
             marks.artifact(Artifact::Tree(avow_model::digest::TreeDigest::from_bytes(*digest.as_bytes())));
         }
     }
+    let diverged = diverged(recorded, &roots);
+    roots.extend(diverged);
     Ok(roots)
+}
+
+/// Successes of the same action as one that stays, with other outputs: that a result did not come out the same again
+/// must not be forgotten with what is collected.
+fn diverged(recorded: &[Recorded], roots: &HashSet<AttemptDigest>) -> Vec<AttemptDigest> {
+    let succeeded = || recorded.iter().filter(|record| record.attempt.outcome.succeeded());
+    let mut kept = HashMap::new();
+    for record in succeeded().filter(|record| roots.contains(&record.digest())) {
+        kept.entry(record.attempt.action).or_insert(&record.attempt.outputs);
+    }
+    let differs = |record: &&Recorded| {
+        kept.get(&record.attempt.action).is_some_and(|outputs| **outputs != record.attempt.outputs)
+    };
+    succeeded().filter(differs).map(Recorded::digest).collect()
 }
 
 /// The plans that were ever registered. Whatever else a ledger names by a digest is marked.

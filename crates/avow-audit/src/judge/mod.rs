@@ -373,6 +373,7 @@ impl Member<'_> {
             parts: tested.pieces.clone(),
             refuted_by: if worded { refuted_by } else { Vec::new() },
             deviations: Vec::new(),
+            diverged: Vec::new(),
             evidence: tested.origins.iter().cloned().collect(),
             standing: evidence.standing(),
             means: claim.means.get(word.word()).cloned().filter(|_| worded),

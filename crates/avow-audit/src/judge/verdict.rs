@@ -71,6 +71,9 @@ pub struct Verdict {
     /// Positions in the audit's list of deviations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deviations: Vec<usize>,
+    /// Members that it may rest on and whose attempts diverged: two successes of one action, different bytes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub diverged: Vec<String>,
     /// Every file it rests on.
     pub evidence: Vec<Origin>,
     /// Whether the plan is the registered one.

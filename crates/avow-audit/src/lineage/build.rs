@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use avow_model::action::{Action, Command};
+use avow_model::attempt::Attempt;
 use avow_model::bind::bind;
 use avow_model::canonical::Record;
 use avow_model::digest::{Artifact, AttemptDigest, TreeDigest};
@@ -13,7 +14,7 @@ use avow_model::tree::{Entry, Tree};
 use super::address::is_written;
 use super::{Address, Edge, Lineage, Node, Thing};
 use crate::deviation;
-use crate::evidence::{Evidence, Fate};
+use crate::evidence::{Evidence, Fate, Tried};
 use crate::join;
 use crate::measure::{self, Measurement};
 use crate::source::{AuditError, Source};
@@ -260,6 +261,10 @@ impl Builder<'_> {
         if let Some((digest, covered)) = attempt {
             on.push(edge("stands", None, self.attempt(member, digest, covered)?));
         }
+        for other in evidence.diverged() {
+            let other = self.diverged(other)?;
+            on.push(edge("diverged", None, other));
+        }
         let what = Thing::Member { label: label.clone(), fate: evidence.fate.word() };
         self.put(&format!("member:{label}"), what, on);
         Ok(())
@@ -273,16 +278,7 @@ impl Builder<'_> {
     ) -> Result<String, AuditError> {
         let id = format!("attempt:{digest}");
         let Some(attempt) = self.source.attempt(digest)? else { return Ok(id) };
-        let what = Thing::Attempt {
-            digest: digest.to_string(),
-            outcome: attempt.outcome.word(),
-            started: attempt.started,
-            host: attempt.host.name.clone(),
-            confinement: attempt.host.confinement.clone(),
-            wall: attempt.usage.wall,
-            under_registration,
-            continues: attempt.continues.iter().map(ToString::to_string).collect(),
-        };
+        let what = thing(digest, &attempt, under_registration);
         let mut on = Vec::new();
         if let Some(action) = self.action(member)? {
             on.push(edge("attempted", None, action));
@@ -293,6 +289,22 @@ impl Builder<'_> {
             on.push(edge("was seen to read", None, to));
         }
         self.put(&id, what, on);
+        Ok(id)
+    }
+
+    /// A success beside the one that stands, with what it wrote in other bytes.
+    fn diverged(&mut self, other: &Tried) -> Result<String, AuditError> {
+        let id = format!("attempt:{}", other.attempt);
+        let Some(attempt) = self.source.attempt(other.attempt)? else { return Ok(id) };
+        let mut on = Vec::new();
+        for (name, artifact) in &other.outputs {
+            let to = format!("artifact:{artifact}");
+            let node = || Node { what: Thing::Artifact { artifact: *artifact }, on: Vec::new() };
+            self.out.nodes.entry(to.clone()).or_insert_with(node);
+            on.push(edge("wrote", Some(name.clone()), to));
+        }
+        let covered = self.evidence.registration.as_ref().map(|_| other.covered);
+        self.put(&id, thing(other.attempt, &attempt, covered), on);
         Ok(id)
     }
 
@@ -402,6 +414,20 @@ impl Builder<'_> {
         }
         self.put(&id, Thing::Code { tree: Artifact::Tree(tree) }, on);
         Ok(id)
+    }
+}
+
+fn thing(digest: AttemptDigest, attempt: &Attempt, under_registration: Option<bool>) -> Thing {
+    Thing::Attempt {
+        digest: digest.to_string(),
+        outcome: attempt.outcome.word(),
+        started: attempt.started,
+        host: attempt.host.name.clone(),
+        confinement: attempt.host.confinement.clone(),
+        wall: attempt.usage.wall,
+        under_registration,
+        verification: attempt.verification,
+        continues: attempt.continues.iter().map(ToString::to_string).collect(),
     }
 }
 

@@ -47,7 +47,7 @@ pub struct Node {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Edge {
     /// The code of the relation: `written-by`, `stands`, `attempted`, `input`, `code`, `program`, `environment`,
-    /// `operation`, `made-by`, `from`, `file`, `selects`.
+    /// `operation`, `made-by`, `from`, `file`, `selects`, `diverged`, `wrote`.
     pub relation: &'static str,
     /// Which one, where a node has several of the relation: a mount path, a word, a path in a tree.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,6 +101,9 @@ pub enum Thing {
         wall: u64,
         /// Whether it was started under the registration.
         under_registration: Option<bool>,
+        /// Whether it was made only to be compared with the one that stands.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        verification: bool,
         /// The attempts whose checkpoint it went on from.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         continues: Vec<String>,

@@ -81,6 +81,20 @@ pub fn object(text: &str) -> Result<Vec<(String, Json)>, String> {
     }
 }
 
+/// A JSON text, or JSON Lines, with its keys sorted and its spaces evened out; `None` for other text.
+pub(crate) fn by_value(text: &str) -> Option<String> {
+    let quoted = quote_words(text.strip_prefix('\u{feff}').unwrap_or(text));
+    let values = serde_json::Deserializer::from_str(&quoted).into_iter::<serde_json::Value>();
+    let values = values.collect::<Result<Vec<_>, _>>().ok()?;
+    // A bare number is JSON too, and says nothing about the format.
+    let structured = values.iter().all(|value| value.is_object() || value.is_array());
+    let sorted = |mut value: serde_json::Value| {
+        value.sort_all_objects();
+        format!("{value}\n")
+    };
+    (structured && !values.is_empty()).then(|| values.into_iter().map(sorted).collect())
+}
+
 /// The same text with the bare words for non-finite numbers in quotes. Inside strings nothing is touched.
 fn quote_words(text: &str) -> String {
     const WORDS: [&str; 3] = ["-Infinity", "Infinity", "NaN"];

@@ -314,6 +314,7 @@ impl Lab {
             ledger_heads: self.read_ledger().heads(),
             number: 1,
             continues: Vec::new(),
+            verification: false,
         }
     }
 

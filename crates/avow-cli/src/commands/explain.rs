@@ -25,6 +25,7 @@ use crate::args;
 use crate::commands::plan::forecast;
 use crate::commands::run::Control;
 use crate::context::{Planned, Reading, Spec};
+use crate::divergence;
 use crate::exit::Exit;
 use crate::failure;
 use crate::large::LARGE;
@@ -95,6 +96,9 @@ pub fn explain(args: &args::Explain, output: &Output) -> Result<Exit, Failure> {
     }
     for item in &mut explained {
         item.notes = notes(args, &spec, &planned, &reading, item)?;
+        if let Some(latest) = &item.latest {
+            item.notes.extend(divergence::notes(&reading, latest)?);
+        }
         let stage = planned.plan.stage(words::stage_of(&item.label));
         let then = item.latest.as_ref().and_then(|recorded| recorded.attempt.environment);
         if let Some(stage) = stage {
@@ -126,7 +130,8 @@ fn made_now(project: &Project) -> Result<BTreeMap<ActionDigest, String>, Failure
     for living in presence::living(project).map_err(failure::store)? {
         if let Some(file) = journal::journal(project, &living.run).map_err(failure::store)? {
             let state = RunState::of(&file.read().map_err(failure::store)?.lines);
-            made.extend(state.orphans().map(|(_, _, action, ..)| (action, living.run.clone())));
+            let orphans = state.orphans().filter(|orphan| !orphan.verification);
+            made.extend(orphans.map(|orphan| (orphan.action, living.run.clone())));
         }
     }
     Ok(made)

@@ -55,6 +55,7 @@ fn relation(code: &str) -> &str {
         "written-by" => "written by",
         "made-by" => "made by",
         "attempted" => "executed",
+        "diverged" => "diverged, does not stand",
         other => other,
     }
 }
@@ -76,6 +77,7 @@ fn thing(what: &Thing) -> String {
             confinement,
             wall,
             under_registration,
+            verification,
             continues,
         } => {
             let registered = match under_registration {
@@ -83,8 +85,9 @@ fn thing(what: &Thing) -> String {
                 Some(false) => ", older than the registration",
                 None => "",
             };
+            let purpose = if *verification { ", made to verify" } else { "" };
             format!(
-                "attempt {} {outcome} at {} on {host} ({confinement}), {}{registered}{}",
+                "attempt {} {outcome} at {} on {host} ({confinement}), {}{registered}{purpose}{}",
                 short(digest),
                 words::moment(*started),
                 words::seconds(*wall as f64 / 1e6),

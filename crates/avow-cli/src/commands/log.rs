@@ -113,12 +113,13 @@ pub fn covers(name: &str, member: &str) -> bool {
 fn print(reading: &Reading, recorded: &Recorded, output: &Output) -> Result<(), Failure> {
     let attempt = &recorded.attempt;
     output.say(output.bold(&format!(
-        "{}: {}, {} in {} (run {})",
+        "{}: {}, {} in {} (run {}{})",
         recorded.member,
         attempt.outcome,
         words::moment(attempt.started),
         words::seconds(attempt.usage.wall as f64 / 1e6),
         attempt.run,
+        if attempt.verification { ", made to verify" } else { "" },
     )));
     if attempt.stdout.is_none() && attempt.stderr.is_none() {
         output.say("  (it printed nothing)");
@@ -160,7 +161,7 @@ fn row(reading: &Reading, recorded: &Recorded) -> Result<serde_json::Value, Fail
     let attempt: &Attempt = &recorded.attempt;
     Ok(json!({
         "member": recorded.member, "run": attempt.run, "outcome": attempt.outcome,
-        "started": attempt.started, "usage": attempt.usage, "collected": collected,
+        "started": attempt.started, "usage": attempt.usage, "verification": attempt.verification, "collected": collected,
         "stdout": text(attempt.stdout)?, "stderr": text(attempt.stderr)?,
     }))
 }

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use avow_engine::{
-    Judge, Notice, Options, Report, Session, current_registration, ledger_of, run_adaptive as carry_out,
+    Judge, Notice, Options, Report, Session, Verify, current_registration, ledger_of,
+    run_adaptive as carry_out,
 };
 use avow_exec::fetch::Fetcher;
 use avow_exec::{Cancel, Level, LocalExecutor, Secrets};
@@ -36,6 +37,7 @@ use crate::secrets::{self, Vault};
 use crate::settings;
 use crate::space::Space;
 use crate::undeclared::Undeclared;
+use crate::verification;
 use crate::words;
 use crate::world::{Depth, ProjectWorld};
 
@@ -77,12 +79,16 @@ pub fn run(args: &args::Run, verbose: u8, output: &Output) -> Result<Exit, Failu
     tell_registration(&planned.plan, &session, output)?;
     needed(&spec, &planned, &args.only, &vault)?;
     let mut undeclared = Undeclared::default();
+    let verify = args.verify.map(|share| Verify { share, except: lacking(&planned, &vault) });
     let secrets = vault.secrets;
-    let report = execute(args, &spec, &planned, &session, &control, secrets, &mut undeclared, output)?;
+    let mut report =
+        execute(args, &spec, &planned, &session, &control, secrets, verify, &mut undeclared, output)?;
     let exit = tell(&report, output);
     let config = settings::executor(&session.project, args.confine)?;
     undeclared.tell(&session.project, &*session.blobs, &config, output)?;
     drop(session);
+    let verified = verified(&spec, &planned.plan, &mut report, args.verify.is_some(), output)?;
+    let exit = exit.worse(verified.as_ref().map_or(Exit::Done, verification::Report::exit));
     if report.closing == Closing::Interrupted {
         return Ok(Exit::Interrupted);
     }
@@ -93,8 +99,37 @@ pub fn run(args: &args::Run, verbose: u8, output: &Output) -> Result<Exit, Failu
     }
     // Claims are judged over whatever exists, also beside failures: a partial run says so in its reasons.
     let plan = search::followed(&spec.project, planned.plan)?;
-    let judged = verdict::after_run(&spec, &plan, args.peek, args.json, output)?;
+    let verified = verified.map(|report| report.json());
+    let judged = verdict::after_run(&spec, &plan, args.peek, args.json, verified, output)?;
     Ok(exit.worse(judged))
+}
+
+/// Compares what was carried out again with what stands, and says it.
+fn verified(
+    spec: &Spec,
+    plan: &Plan,
+    report: &mut Report,
+    asked: bool,
+    output: &Output,
+) -> Result<Option<verification::Report>, Failure> {
+    let Some(verification) = report.verification.take() else {
+        if asked {
+            output.say("nothing was verified, because the run did not come to its end");
+        }
+        return Ok(None);
+    };
+    let reading = Reading::open(&spec.project, &plan.experiment)?;
+    let compared = verification::compare(plan, reading.source(), verification)?;
+    compared.tell(output);
+    Ok(Some(compared))
+}
+
+/// The stages that cannot be executed now, because a secret has no value.
+fn lacking(planned: &Planned, vault: &Vault) -> BTreeMap<String, String> {
+    let lacks =
+        |terms: &Terms| vault.missing.iter().map(|(name, _)| name).find(|name| terms.secrets.contains(name));
+    let stages = planned.terms.iter().filter_map(|(stage, terms)| Some((stage.clone(), lacks(terms)?)));
+    stages.map(|(stage, name)| (stage, format!("needs the secret `{name}`, which has no value"))).collect()
 }
 
 /// The threads of a run, and the token that signals raise. It is there before the run waits for anything, so
@@ -214,6 +249,7 @@ fn execute(
     session: &Session,
     control: &Control,
     secrets: Secrets,
+    verify: Option<Verify>,
     undeclared: &mut Undeclared,
     output: &Output,
 ) -> Result<Report, Failure> {
@@ -252,6 +288,7 @@ fn execute(
         here: avow_exec::describe_host().name,
         environments: present::store(spec, &planned.plan, &*session.blobs).map_err(failure::store)?,
         output: args.detached.clone(),
+        verify,
     };
     let mut progress =
         Progress::new(*output, slots, &terms_of(planned), |stage| earlier(session, planned, stage));

@@ -141,6 +141,10 @@ fn as_text(state: &RunSummary, runner: Option<u32>, output: &Output) -> Result<(
     .map(|(count, word)| format!("{count} {word}"))
     .collect();
     output.data(format!("members    {} ({})", opened.map_or(0, |o| o.members), parts.join(", ")))?;
+    if state.verified > 0 {
+        output
+            .data(format!("verified   {} executed again", words::count(state.verified, "reused action")))?;
+    }
     if state.closed.is_none() {
         let word = if runner.is_some() { "running" } else { "lost   " };
         for (member, since) in &state.running {
@@ -166,7 +170,7 @@ fn as_json(
         state.ended.iter().map(|(member, outcome)| json!({"member": member, "outcome": outcome})).collect();
     output.json(&json!({
         "opened": state.opened, "since": state.since, "until": state.until, "closed": state.closed,
-        "runner": runner, "counts": counts_of(state, runner), "running": running, "failed": failed,
+        "runner": runner, "counts": counts_of(state, runner), "verified": state.verified, "running": running, "failed": failed,
         "waits": own.map_or(&[][..], |own| &own.waits), "others": others,
     }))
 }

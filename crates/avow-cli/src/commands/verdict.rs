@@ -41,8 +41,25 @@ pub fn verdict(args: &args::Verdict, output: &Output) -> Result<Exit, Failure> {
     Ok(if args.check { exit.worse(checked(&report)) } else { exit })
 }
 
+/// The report of a run.
+#[derive(serde::Serialize)]
+struct WithVerification<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verification: Option<serde_json::Value>,
+}
+
 /// The verdicts at the end of a run.
-pub fn after_run(spec: &Spec, plan: &Plan, peek: bool, json: bool, output: &Output) -> Result<Exit, Failure> {
+/// `verified` is what carrying some of it out again gave, where that was done; it stands beside them in JSON.
+pub fn after_run(
+    spec: &Spec,
+    plan: &Plan,
+    peek: bool,
+    json: bool,
+    verified: Option<serde_json::Value>,
+    output: &Output,
+) -> Result<Exit, Failure> {
     let nothing_to_judge = plan.claims.is_empty() && !json;
     if nothing_to_judge {
         output.say("the spec makes no claims; `avow table` prints the measurements");
@@ -54,7 +71,7 @@ pub fn after_run(spec: &Spec, plan: &Plan, peek: bool, json: bool, output: &Outp
     let report = report(spec, plan, peek)?;
     let exit = damage(&report, output);
     if json {
-        output.json(&report)?;
+        output.json(&WithVerification { report: &report, verification: verified })?;
     } else if nothing_to_judge && !report.hidden && crate::search::any(plan) {
         output.data(crate::search::lines(plan).trim_end())?;
     } else if report.hidden && !nothing_to_judge {

@@ -34,9 +34,10 @@ fn what(deviation: &Deviation) -> String {
             let tries = if attempts == 1 { "attempt" } else { "attempts" };
             format!("{attempts} {tries} at members of `{stage}` failed before one succeeded")
         }
-        What::Outputs { member, output, artifacts, .. } => format!(
-            "{member} wrote {} different `{output}`; the first under the registration counts",
-            artifacts.len()
+        What::Outputs { member, output, promised, artifacts, .. } => format!(
+            "{member} wrote {} different `{output}`{}; the first under the registration counts",
+            artifacts.len(),
+            if *promised { "" } else { ", as its stage declares" }
         ),
         What::Observed { stage, files } => {
             let names: Vec<&str> = files.iter().take(5).map(String::as_str).collect();
@@ -103,6 +104,8 @@ fn short(value: &serde_json::Value) -> String {
 pub fn counts(deviation: &Deviation) -> bool {
     match deviation.class {
         Class::Addition | Class::Clarification => false,
+        // What a stage never promised to repeat is shown, and is no fault of anybody.
+        Class::Divergence => !matches!(deviation.what, What::Outputs { promised: false, .. }),
         Class::Incident => deviation.when != When::Unregistered,
         _ => true,
     }

@@ -116,6 +116,9 @@ fn row(verdict: &Verdict) -> Vec<String> {
 fn note(plan: &Plan, name: &str, members: &[&Verdict]) -> String {
     let Some(claim) = plan.claim(name) else { return String::new() };
     let mut text = String::new();
+    if let Some(diverged) = members.iter().map(|verdict| &verdict.diverged).find(|names| !names.is_empty()) {
+        text.push_str(&format!("      note: {}\n", diverged_words(diverged)));
+    }
     if let Some(says) = &claim.says {
         text.push_str(&format!("      {}\n", says.trim()));
     }
@@ -129,6 +132,16 @@ fn note(plan: &Plan, name: &str, members: &[&Verdict]) -> String {
         text.push_str(&format!("      (silent on {})\n", silent.trim()));
     }
     text
+}
+
+/// Members whose attempts diverged, under a verdict that rests on them.
+fn diverged_words(members: &[String]) -> String {
+    let shown: Vec<&str> = members.iter().take(3).map(String::as_str).collect();
+    let more = if members.len() > 3 { format!(" and {} more", members.len() - 3) } else { String::new() };
+    format!(
+        "rests on {}{more}, which did not give the same bytes when executed again; the first counts",
+        shown.join(", ")
+    )
 }
 
 /// `0.0245 [0.006, 0.045] 95 %`

@@ -70,8 +70,8 @@ impl Whole {
 }
 
 impl Past {
-    fn orphans(&self) -> Vec<&str> {
-        self.state.orphans().map(|(member, ..)| member).collect()
+    fn orphans(&self) -> Vec<String> {
+        self.state.orphans().map(|orphan| orphan.member).collect()
     }
 }
 

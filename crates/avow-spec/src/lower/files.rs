@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
 
-use avow_model::digest::{Artifact, BlobDigest, TreeDigest};
-use avow_model::plan::Environment;
+use avow_model::digest::{BlobDigest, TreeDigest};
 
+mod environment;
 mod loads;
 mod scripts;
 
@@ -58,7 +58,7 @@ pub(super) fn fill(cx: &Cx<'_>, drafts: &mut [Draft<'_>]) {
         let foreign = code(cx, draft, &mut named, &mut known);
         toolchain(cx, draft, &named, &mut known.programs);
         loads::fill(cx, draft, run, &named, &foreign, &mut known.loads);
-        environment(cx, draft, run, &named, &foreign);
+        environment::fill(cx, draft, run, &named, &foreign);
     }
 }
 
@@ -398,108 +398,4 @@ fn interpreters(cx: &Cx<'_>, draft: &Draft<'_>, named: &Named) -> Vec<(String, R
         found.extend(words.next().map(|program| (program.to_owned(), word.at.clone(), false)));
     }
     found
-}
-
-/// The managers in the order in which their lock files are looked for, with the files' names.
-const LOCKS: &[(&str, &[&str])] = &[
-    ("uv", &["uv.lock"]),
-    ("pip", &["requirements.lock", "requirements.txt"]),
-    ("conda", &["conda-lock.yml", "environment.yml", "environment.yaml"]),
-];
-
-fn environment(cx: &Cx<'_>, draft: &mut Draft<'_>, run: &Node, named: &Named, foreign: &BTreeSet<String>) {
-    let given = draft.node.get("environment");
-    let found = match given {
-        Some(node) if node.is_map() => declared(cx, node),
-        Some(_) => None,
-        None if named.python => beside(cx).map(|(manager, path)| (manager, path, run.span.clone())),
-        None => None,
-    };
-    if let Some((manager, path, at)) = found {
-        match cx.world.artifact(&path) {
-            Ok(Artifact::Blob(lock)) => {
-                unpinned(cx, manager, &path, &at);
-                draft.environment = Some(Environment { manager: manager.to_owned(), path, lock });
-            }
-            Ok(Artifact::Tree(_)) => {
-                let message = format!("`{path}` is a folder, not a lock file");
-                cx.push(Diagnostic::error("environment", at, message));
-            }
-            Err(reason) => {
-                let message = format!("`{path}` cannot be read: {reason}");
-                cx.push(Diagnostic::error("missing-file", at, message));
-            }
-        }
-    } else if given.is_none() && !foreign.is_empty() {
-        let names: Vec<&str> = foreign.iter().map(String::as_str).collect();
-        let message = format!(
-            "`{}` imports {}, and no lock file says which version",
-            draft.name,
-            crate::diagnostic::listed(names)
-        );
-        let hint = "put a `uv.lock` or a pinned `requirements.txt` beside the spec";
-        cx.push(Diagnostic::warning("environment", draft.at.clone(), message).hint(hint));
-    }
-}
-
-fn declared(cx: &Cx<'_>, node: &Node) -> Option<(&'static str, String, Range<usize>)> {
-    let given: Vec<_> = LOCKS.iter().filter_map(|(m, _)| Some((*m, node.get(m)?))).collect();
-    let [(manager, path)] = given.as_slice() else {
-        let message = "an environment names exactly one lock file";
-        cx.push(Diagnostic::error("environment", node.span.clone(), message).hint("write `{uv: uv.lock}`"));
-        return None;
-    };
-    let (clean, _) = project_path(cx, path, path.text()?)?;
-    if cx.world.look(&clean).is_none() {
-        let message = format!("there is no file `{clean}`");
-        cx.push(Diagnostic::error("missing-file", path.span.clone(), message));
-        return None;
-    }
-    Some((manager, clean, path.span.clone()))
-}
-
-/// The lock file beside the spec, else at the project's root.
-fn beside(cx: &Cx<'_>) -> Option<(&'static str, String)> {
-    let folder = cx.world.beside();
-    let prefixes =
-        if folder.is_empty() { vec![String::new()] } else { vec![format!("{folder}/"), String::new()] };
-    for prefix in prefixes {
-        for (manager, names) in LOCKS {
-            for name in *names {
-                let path = format!("{prefix}{name}");
-                if cx.world.look(&path).is_some_and(|found| !found.folder) {
-                    return Some((manager, path));
-                }
-            }
-        }
-    }
-    None
-}
-
-/// A lock file that leaves versions open is no lock.
-fn unpinned(cx: &Cx<'_>, manager: &str, path: &str, at: &Range<usize>) {
-    let Some(text) = cx.world.text(path) else { return };
-    let open = match manager {
-        "pip" => text.lines().map(str::trim).find(|line| requirement(line) && !pinned(line)),
-        "conda" => text.lines().map(str::trim).find(|line| {
-            line.strip_prefix("- ")
-                .is_some_and(|d| !d.ends_with(':') && !d.contains('=') && !d.contains("://"))
-                && !["- defaults", "- conda-forge", "- nodefaults"].contains(line)
-        }),
-        _ => None,
-    };
-    if let Some(line) = open {
-        let message =
-            format!("`{path}` leaves versions open: `{}`", line.chars().take(60).collect::<String>());
-        let hint = "pin every version: `pip freeze`, `uv lock` or `conda-lock` writes such a file";
-        cx.push(Diagnostic::warning("unpinned", at.clone(), message).hint(hint));
-    }
-}
-
-fn requirement(line: &str) -> bool {
-    line.starts_with(|c: char| c.is_ascii_alphanumeric())
-}
-
-fn pinned(line: &str) -> bool {
-    line.contains("==") || line.contains(" @ ")
 }

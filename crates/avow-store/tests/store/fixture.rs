@@ -88,6 +88,7 @@ pub fn attempt(action: ActionDigest, run: &str, id: &str) -> Attempt {
         ledger_heads: Vec::new(),
         number: 1,
         continues: Vec::new(),
+        verification: false,
     }
 }
 
@@ -129,7 +130,12 @@ pub fn carry_out(
     blobs.put(b"output").unwrap();
     let id = format!("{}-{member}", journal.run());
     let attempt = attempt(action, journal.run(), &id);
-    let started = Event::Started { member: member.to_owned(), action, attempt: attempt.id.clone() };
+    let started = Event::Started {
+        member: member.to_owned(),
+        action,
+        attempt: attempt.id.clone(),
+        verification: false,
+    };
     journal.append(1, started).unwrap();
     let finished = Event::Finished { member: member.to_owned(), attempt: Box::new(attempt.clone()) };
     let position = journal.append(2, finished).unwrap();

@@ -83,6 +83,7 @@ fn by_member(project: &Project, what: &str) -> Result<AttemptDigest, Failure> {
         recorded.member == member
             && experiment.is_none_or(|name| name == recorded.experiment)
             && recorded.attempt.outcome.succeeded()
+            && !recorded.attempt.verification
     };
     let found: Vec<&Recorded> = entries.iter().filter(fits).collect();
     let Some(last) = found.last() else {

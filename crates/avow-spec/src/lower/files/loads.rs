@@ -40,7 +40,7 @@ pub(super) fn fill(
 
 /// The interpreters that a stage's programs are read by. A manager that makes an environment of its own (`uv run`)
 /// is known by its lock file alone.
-fn interpreters(draft: &Draft<'_>, named: &Named) -> BTreeSet<String> {
+pub(super) fn interpreters(draft: &Draft<'_>, named: &Named) -> BTreeSet<String> {
     let managed = ["uv", "poetry", "pixi", "hatch", "conda"];
     if draft.toolchain.keys().any(|word| managed.contains(&word.as_str())) {
         return BTreeSet::new();
