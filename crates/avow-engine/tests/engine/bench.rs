@@ -78,6 +78,7 @@ impl Bench {
             tool: "test".to_owned(),
             hosts: vec![self.host.to_owned()],
             output: None,
+            verify: None,
         }
     }
 
