@@ -3,7 +3,7 @@
 //! The crate reads a plan, a store, a ledger and journals, and answers: which attempt stands for each member
 //! ([`evidence`]), which numbers were measured ([`measure`]), how they form units ([`join`]), what each claim
 //! comes to ([`judge`]), what differs from what was registered ([`deviation`]), what a number rests on
-//! ([`lineage`]), and what is damaged ([`finding`], [`integrity`]). [`report::audit`] does all of it.
+//! ([`lineage`]), which stored values a manuscript may print ([`stock`]), and what is damaged ([`finding`], [`integrity`]). [`report::audit`] does all of it.
 //!
 //! It trusts nobody. Actions are bound anew from the plan, attempts must have the digest they are named by, blobs
 //! are hashed as they are read, and what was planned is computed, never inferred from what exists. It shares the
@@ -28,6 +28,7 @@ pub mod registration;
 pub mod report;
 pub mod search;
 pub mod source;
+pub mod stock;
 
 pub use deviation::Deviation;
 pub use evidence::Evidence;

@@ -56,6 +56,10 @@ pub enum Command {
     Verdict(Verdict),
     /// Show everything a number, an artifact or a file rests on.
     Lineage(Lineage),
+    /// Write the values that a manuscript prints, as macros or filled in.
+    Report(Report),
+    /// Compare every number of a manuscript with what is stored; without one, look at the whole project.
+    Audit(Audit),
     /// Look after the store.
     #[command(subcommand)]
     Store(Store),
@@ -360,6 +364,65 @@ pub struct Lineage {
     #[arg(long)]
     pub peek: bool,
     /// Print as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `avow report`
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["macros", "fill"]))]
+pub struct Report {
+    /// The specs; all of this folder where none is named.
+    pub specs: Vec<PathBuf>,
+    /// Write a macro file for LaTeX (`.tex`, `.sty`) or Typst (`.typ`).
+    #[arg(long, value_name = "FILE")]
+    pub macros: Option<PathBuf>,
+    /// With the keys and formats that this manuscript uses; may be given several times.
+    #[arg(long = "for", value_name = "PAPER", requires = "macros")]
+    pub papers: Vec<PathBuf>,
+    /// Replace `{{ avow KEY }}` in this file by values.
+    #[arg(long, value_name = "FILE", requires = "output")]
+    pub fill: Option<PathBuf>,
+    /// Where the filled file goes.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Write values although a registered plan is not complete; this is recorded.
+    #[arg(long)]
+    pub peek: bool,
+}
+
+/// The forms of an audit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AuditForm {
+    /// Lines underlined, for people.
+    Text,
+    /// One JSON object.
+    Json,
+    /// SARIF 2.1.0, for code hosts.
+    Sarif,
+}
+
+/// `avow audit`
+#[derive(Debug, Args)]
+pub struct Audit {
+    /// The manuscript: .tex, .md, .qmd, .typ, .ipynb, .html, .txt or .pdf.
+    pub paper: Option<PathBuf>,
+    /// The specs whose values it may print; all of this folder where none is named.
+    #[arg(long = "spec", value_name = "SPEC")]
+    pub specs: Vec<PathBuf>,
+    /// Show every number: also those that agree and those that are set aside, with the rule.
+    #[arg(long)]
+    pub all: bool,
+    /// Set the exit code by what was found.
+    #[arg(long)]
+    pub check: bool,
+    /// With --check: numbers that nothing stored explains count too.
+    #[arg(long, requires = "check")]
+    pub strict: bool,
+    /// The form.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: AuditForm,
+    /// The same as `--format json`.
     #[arg(long)]
     pub json: bool,
 }

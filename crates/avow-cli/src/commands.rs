@@ -1,5 +1,6 @@
 //! One file a verb.
 
+pub mod audit;
 pub mod cancel;
 pub mod check;
 pub mod detach;
@@ -13,6 +14,7 @@ pub mod log;
 pub mod op;
 pub mod plan;
 pub mod register;
+pub mod report;
 pub mod run;
 pub mod schema;
 pub mod status;

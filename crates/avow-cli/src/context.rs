@@ -224,7 +224,8 @@ impl Spec {
     }
 }
 
-fn find_spec() -> Result<PathBuf, Failure> {
+/// Every YAML file in this folder that begins like a spec, sorted.
+pub fn find_specs() -> Result<Vec<PathBuf>, Failure> {
     let unreadable = |error| Failure::new(Exit::Machine, "cannot list this folder").because(error);
     let mut found = Vec::new();
     for entry in std::fs::read_dir(".").map_err(unreadable)? {
@@ -235,6 +236,11 @@ fn find_spec() -> Result<PathBuf, Failure> {
         }
     }
     found.sort();
+    Ok(found)
+}
+
+fn find_spec() -> Result<PathBuf, Failure> {
+    let found = find_specs()?;
     match found.as_slice() {
         [one] => Ok(one.clone()),
         [] => Err(Failure::new(Exit::Usage, "there is no spec in this folder")

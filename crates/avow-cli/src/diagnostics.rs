@@ -54,6 +54,7 @@ fn group<'a>(path: &'a str, window: &Window<'a>, diagnostic: &'a Diagnostic) -> 
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
+        Severity::Note => Level::NOTE,
     };
     let mut snippet = Snippet::source(window.text)
         .path(path)
@@ -103,10 +104,7 @@ pub fn json<'a>(path: &'a str, text: &str, diagnostic: &'a Diagnostic) -> JsonDi
     let ((line, column), (end_line, end_column)) = (place(text, span.start), place(text, span.end));
     JsonDiagnostic {
         file: path,
-        severity: match diagnostic.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-        },
+        severity: diagnostic.severity.word(),
         code: diagnostic.code,
         message: &diagnostic.message,
         line,

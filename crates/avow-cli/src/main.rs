@@ -20,11 +20,13 @@ mod policy;
 mod present;
 mod progress;
 mod results;
+mod sarif;
 mod search;
 mod secrets;
 mod settings;
 mod space;
 mod stamps;
+mod stocks;
 mod undeclared;
 mod verification;
 mod words;
@@ -94,6 +96,8 @@ fn dispatch(command: &Command, verbose: u8, output: &Output) -> Result<Exit, Fai
         Command::Get(args) => commands::get::get(args, output),
         Command::Verdict(args) => commands::verdict::verdict(args, output),
         Command::Lineage(args) => commands::lineage::lineage(args, output),
+        Command::Report(args) => commands::report::report(args, output),
+        Command::Audit(args) => commands::audit::audit(args, output),
         Command::Store(args) => commands::store::store(args, output),
         Command::Doctor(args) => commands::doctor::doctor(args, output),
         Command::Schema(args) => commands::schema::schema(args, output),

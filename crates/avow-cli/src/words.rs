@@ -3,6 +3,7 @@
 pub mod deviation;
 pub mod difference;
 pub mod finding;
+pub mod manuscript;
 pub mod reason;
 pub mod verdict;
 

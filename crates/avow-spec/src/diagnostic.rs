@@ -14,14 +14,17 @@ pub enum Severity {
     Error,
     /// It can; a person should look.
     Warning,
+    /// Nothing is wrong; it is worth knowing.
+    Note,
 }
 
 impl Severity {
-    /// `error` or `warning`.
+    /// `error`, `warning` or `note`.
     pub fn word(self) -> &'static str {
         match self {
             Severity::Error => "error",
             Severity::Warning => "warning",
+            Severity::Note => "note",
         }
     }
 }
@@ -53,6 +56,11 @@ impl Diagnostic {
     /// A warning.
     pub fn warning(code: &'static str, span: Range<usize>, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, span, message) }
+    }
+
+    /// Something worth knowing.
+    pub fn note(code: &'static str, span: Range<usize>, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Note, ..Self::error(code, span, message) }
     }
 
     /// The same with another place to look at.

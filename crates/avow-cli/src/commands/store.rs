@@ -91,7 +91,7 @@ fn share(text: &str) -> Result<f64, Failure> {
 }
 
 /// The index, where it can be opened; one that cannot is no evidence and is made again.
-fn open_index(project: &Project, output: &Output) -> Option<SledIndex> {
+pub(crate) fn open_index(project: &Project, output: &Output) -> Option<SledIndex> {
     // sled meets some damage with a panic instead of an error.
     let opened = catch_unwind(AssertUnwindSafe(|| SledIndex::open(&project.index())));
     match opened {
@@ -104,7 +104,7 @@ fn open_index(project: &Project, output: &Output) -> Option<SledIndex> {
 }
 
 /// The file of a problem, as seen from the project.
-fn shown(project: &Project, problem: &Problem) -> String {
+pub(crate) fn shown(project: &Project, problem: &Problem) -> String {
     problem.file().strip_prefix(project.root()).unwrap_or(problem.file()).display().to_string()
 }
 

@@ -193,7 +193,8 @@ fn still_hidden(Hiding { experiment, completeness, .. }: &Hiding) -> Failure {
     .hint("go on with `avow run`; `--peek` shows values now and records that they were seen")
 }
 
-fn checked(report: &Report) -> Exit {
+/// The exit code that a report has under `--check`.
+pub fn checked(report: &Report) -> Exit {
     if report.hidden || !report.completeness.is_complete() {
         return Exit::Undecided;
     }

@@ -1,0 +1,146 @@
+//! `avow audit` without a manuscript: everything that the project claims, against everything that it has.
+
+use std::path::Path;
+
+use avow_audit::Report;
+use avow_store::check::{self, Problem};
+use avow_store::{Project, RecordStore};
+use serde_json::{Value, json};
+
+use crate::args::{self, AuditForm};
+use crate::commands::store::{open_index, shown};
+use crate::commands::verdict::{checked, damage};
+use crate::exit::Exit;
+use crate::failure;
+use crate::output::{Failure, Output};
+use crate::settings::Settings;
+use crate::stocks;
+use crate::words;
+
+/// Audits the specs of this folder and the whole store.
+pub(super) fn audit(args: &args::Audit, form: AuditForm, output: &Output) -> Result<Exit, Failure> {
+    if form == AuditForm::Sarif {
+        return Err(Failure::new(Exit::Usage, "an audit of the project has no places for code hosts")
+            .hint("name a manuscript, or give `--format json`"));
+    }
+    let stocks = stocks::gather(&args.specs, None, output)?;
+    let here = std::env::current_dir()
+        .map_err(|error| Failure::new(Exit::Machine, "this folder cannot be found").because(error))?;
+    let first =
+        args.specs.first().and_then(|spec| spec.parent()).filter(|folder| !folder.as_os_str().is_empty());
+    let project = Project::discover(first.unwrap_or(&here)).map_err(failure::store)?;
+    let problems = whole_store(&project, output)?;
+    let copies = forged(&project, &stocks.reports)?;
+    if form == AuditForm::Json {
+        output.json(&as_json(&project, &stocks.reports, &problems, &copies))?;
+    } else {
+        text(&project, args, &stocks.reports, &problems, &copies, output)?;
+    }
+    let mut exit = Exit::Done;
+    for report in &stocks.reports {
+        exit = exit.worse(damage(report, output));
+        if args.check {
+            exit = exit.worse(checked(report));
+        }
+    }
+    if problems.iter().any(Problem::is_damage) || !copies.is_empty() {
+        exit = exit.worse(Exit::Damaged);
+    }
+    Ok(exit)
+}
+
+/// What `avow store check` finds.
+fn whole_store(project: &Project, output: &Output) -> Result<Vec<Problem>, Failure> {
+    if !project.check_format().map_err(failure::store)? {
+        return Ok(Vec::new());
+    }
+    let lock = avow_store::RunLock::try_acquire(project);
+    let index = match &lock {
+        Ok(_) if project.index().is_dir() => open_index(project, output),
+        _ => None,
+    };
+    let records = index.as_ref().map(|index| index as &dyn RecordStore);
+    Ok(check::check(project, records, None, &|_| {}).map_err(failure::store)?.problems)
+}
+
+/// Copies of verdicts in the results folder that are not what the evidence gives.
+fn forged(project: &Project, reports: &[Report]) -> Result<Vec<String>, Failure> {
+    let Some(folder) = Settings::of(project)?.results else { return Ok(Vec::new()) };
+    let mut forged = Vec::new();
+    for report in reports.iter().filter(|report| !report.hidden) {
+        let file = Path::new(&folder).join(format!("{}.verdicts.json", report.experiment));
+        let Ok(bytes) = std::fs::read(project.root().join(&file)) else { continue };
+        let now = serde_json::to_value(report)
+            .map_err(|error| Failure::new(Exit::Internal, "the report has no JSON form").because(error))?;
+        let said: Option<Value> = serde_json::from_slice(&bytes).ok();
+        let same = |part: &str| said.as_ref().and_then(|said| said.get(part)) == now.get(part);
+        // What was found damaged since is told by itself.
+        let of_plan = said.as_ref().and_then(|said| said.get("plan")) == now.get("plan");
+        if said.is_none() || (of_plan && !(same("verdicts") && same("standing"))) {
+            forged.push(file.display().to_string());
+        }
+    }
+    Ok(forged)
+}
+
+fn text(
+    project: &Project,
+    args: &args::Audit,
+    reports: &[Report],
+    problems: &[Problem],
+    copies: &[String],
+    output: &Output,
+) -> Result<(), Failure> {
+    for report in reports {
+        output.data(line(report))?;
+        for deviation in report.deviations.iter().filter(|d| args.all || words::deviation::counts(d)) {
+            output.data(format!("  {}", words::deviation::words(deviation)))?;
+        }
+    }
+    for problem in problems {
+        let word = if problem.is_damage() { "damaged:" } else { "problem:" };
+        output.data(format!("{word} {}: {problem}", shown(project, problem)))?;
+        output.data(format!("  {}", problem.remedy()))?;
+    }
+    for copy in copies {
+        output.data(format!("damaged: {copy}: these verdicts are not what the evidence gives"))?;
+        output.data("  `avow run` writes them again from the evidence")?;
+    }
+    if problems.is_empty() && copies.is_empty() && reports.iter().all(|report| report.findings.is_empty()) {
+        output.data("nothing is damaged")?;
+    }
+    Ok(())
+}
+
+fn line(report: &Report) -> String {
+    let done = report.completeness.done;
+    let members = done + report.completeness.open;
+    if report.hidden {
+        return format!("{}: {done} of {members} members are done; values stay hidden", report.experiment);
+    }
+    let verdicts: Vec<String> = report
+        .verdicts
+        .iter()
+        .map(|verdict| {
+            format!("{} {}", verdict.claim, verdict.word.map_or("exploratory", |word| word.word()))
+        })
+        .collect();
+    let standing = serde_json::to_value(report.standing).ok();
+    let standing = standing.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
+    let claims = if verdicts.is_empty() { "no claims".to_owned() } else { verdicts.join(", ") };
+    format!("{}: {standing}, {done} of {members} members done; {claims}", report.experiment)
+}
+
+fn as_json(project: &Project, reports: &[Report], problems: &[Problem], copies: &[String]) -> Value {
+    let problem = |problem: &Problem| {
+        json!({
+            "file": shown(project, problem), "problem": problem.to_string(), "damage": problem.is_damage(),
+            "remedy": problem.remedy(),
+        })
+    };
+    json!({
+        "reports": reports,
+        "store": problems.iter().map(problem).collect::<Vec<_>>(),
+        "forged": copies,
+    })
+}
