@@ -6,7 +6,7 @@ use avow_model::plan::Plan;
 use avow_model::value::Value;
 
 use super::{Named, Stocked, coordinates};
-use crate::judge::verdict::{Interval, Piece, Verdict};
+use crate::judge::{Interval, Piece, Verdict};
 use crate::report::Report;
 
 impl Stocked {

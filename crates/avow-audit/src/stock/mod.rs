@@ -149,7 +149,7 @@ impl Stocked {
                 let (experiment, m) = &self.measurements[id];
                 let stage = &self.experiments[*experiment].stages[m.member.stage as usize];
                 let mut all: Vec<_> = m.axes.iter().chain(&m.keys).collect();
-                all.sort();
+                all.sort_by(|a, b| a.0.cmp(b.0));
                 format!("{stage}.{}{}", m.name, coordinates(all.into_iter()))
             }
         }

@@ -3,7 +3,7 @@
 mod paper;
 mod project;
 
-pub(crate) use paper::{Folder, open};
+pub(crate) use paper::{open, text_of};
 
 use avow_manuscript::class::class;
 use avow_manuscript::{Class, Finding};
@@ -12,7 +12,7 @@ use crate::args::{self, AuditForm};
 use crate::commands::verdict::damage_of;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
-use crate::words::manuscript::{self as told, Told};
+use crate::words::manuscript::Told;
 use crate::{sarif, stocks};
 
 /// Audits a manuscript or the project.

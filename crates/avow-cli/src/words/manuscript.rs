@@ -67,13 +67,25 @@ impl<'a> Told<'a> {
         let mut points: Vec<Point> =
             self.findings.iter().filter_map(|finding| self.number(finding, all)).collect();
         points.extend(self.manuscript.checks.iter().filter_map(|check| self.check(check, all)));
-        for (index, now) in &self.stale {
+        // One change of the store makes hundreds of definitions stale; so many are told one by one.
+        let told = if all { self.stale.len() } else { 5 };
+        for (position, (index, now)) in self.stale.iter().enumerate().take(told + 1) {
             let defined = &self.manuscript.flat.defined[*index];
+            let message = match position < told {
+                true => format!("`{}` is {now}", defined.key),
+                false => {
+                    let further = (self.stale.len() - told) as u64;
+                    format!(
+                        "{} of this file: not what the store says either",
+                        words::count(further, "further value")
+                    )
+                }
+            };
             points.push(Point {
                 span: defined.span,
                 level: Level::Error,
                 code: "stale-macro",
-                message: format!("`{}` is {now}", defined.key),
+                message,
                 hint: None,
             });
         }

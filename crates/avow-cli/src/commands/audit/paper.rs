@@ -9,11 +9,11 @@ use crate::exit::Exit;
 use crate::output::Failure;
 
 /// Files beside a manuscript; paths are as it writes them.
-pub(crate) struct Folder(PathBuf);
+struct Folder(PathBuf);
 
 impl Folder {
     /// The folder of a file.
-    pub(crate) fn of(path: &Path) -> Folder {
+    fn of(path: &Path) -> Folder {
         Folder(path.parent().unwrap_or(Path::new("")).to_owned())
     }
 }

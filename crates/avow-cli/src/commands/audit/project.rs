@@ -41,6 +41,9 @@ pub(super) fn audit(args: &args::Audit, form: AuditForm, output: &Output) -> Res
         exit = exit.worse(damage(report, output));
         if args.check {
             exit = exit.worse(checked(report));
+            if is_variant(report) {
+                exit = exit.worse(Exit::Deviation);
+            }
         }
     }
     if problems.iter().any(Problem::is_damage) || !copies.is_empty() {
@@ -91,9 +94,13 @@ fn text(
     copies: &[String],
     output: &Output,
 ) -> Result<(), Failure> {
+    let all = |report: &Report| args.all || is_variant(report);
     for report in reports {
         output.data(line(report))?;
-        for deviation in report.deviations.iter().filter(|d| args.all || words::deviation::counts(d)) {
+        if is_variant(report) {
+            output.data("  this is not the registered plan but a variant of it")?;
+        }
+        for deviation in report.deviations.iter().filter(|d| all(report) || words::deviation::counts(d)) {
             output.data(format!("  {}", words::deviation::words(deviation)))?;
         }
     }
@@ -110,6 +117,11 @@ fn text(
         output.data("nothing is damaged")?;
     }
     Ok(())
+}
+
+/// Whether another plan of the same experiment is registered.
+fn is_variant(report: &Report) -> bool {
+    report.registration.as_ref().is_some_and(|registration| registration.plan != report.plan)
 }
 
 fn line(report: &Report) -> String {
