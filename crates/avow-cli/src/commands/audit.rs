@@ -27,7 +27,7 @@ pub fn audit(args: &args::Audit, output: &Output) -> Result<Exit, Failure> {
         AuditForm::Text => {
             let text = told.text(args.all, output.colour);
             if !text.trim_end().is_empty() {
-                output.data(text.trim_end())?;
+                output.data(format!("{}\n", text.trim_end()))?;
             }
             output.data(told.summary())?;
         }
