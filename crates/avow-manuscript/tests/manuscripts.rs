@@ -3,7 +3,7 @@
 //! `tests/manuscripts/NAME` is read against the store below, and every line of `NAME.expected` is one answer in the
 //! order of the text: what is printed, its class, then the rule or the key; after the numbers what was recomputed
 //! and what could not be read.
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "the tests read manuscripts from files")]
 
 use std::fs;
 use std::path::PathBuf;
