@@ -291,3 +291,83 @@ fn one_owner_after_another_is_killed() {
 fn of_eight_only_two_are_left() {
     deaths(6, 8, 6);
 }
+
+// --- Beside a run that goes on, and beside one that is stopped ------------------------------------------------------
+
+#[test]
+fn a_check_of_the_store_beside_a_run_names_nothing() {
+    let sandbox = project();
+    sandbox.replace("slow.sh", "sleep 0.1", "sleep 0.05");
+    let mut running = sandbox.start(&["run", "-j", "2"]);
+    running.wait_until(|sandbox| !sandbox.list(".avow/journal").is_empty());
+    let mut checks = 0;
+    while running.is_running() {
+        let check = sandbox.avow(&["store", "check"]);
+        assert!(check.code == 0 && check.stdout.contains("all sound"), "{check:?}");
+        checks += 1;
+    }
+    running.wait().expect_code(0);
+    assert!(checks > 0);
+    sandbox.avow(&["store", "check"]).expect_code(0);
+}
+
+/// A stage that waits for a file of its experiment's name.
+fn waiting(sandbox: &Sandbox, name: &str) {
+    let spec = format!(
+        "avow: 1\nexperiment: {name}\nstages:\n  wait:\n    run: [sh, wait.sh, {name}, '${{outputs.out}}']\n    \
+         outputs: {{out: out.txt}}\n"
+    );
+    sandbox.file(&format!("{name}.yaml"), spec);
+}
+
+#[test]
+fn who_waits_for_a_stopped_run_is_told_how_to_let_it_go_on() {
+    let sandbox = project();
+    let folder = sandbox.root().with_file_name("go");
+    std::fs::create_dir(&folder).expect("it is ours");
+    sandbox.file(
+        "wait.sh",
+        format!(
+            "echo began\nwhile ! [ -e {}/\"$1\" ]; do sleep 0.02; done\necho 1 > \"$2\"\n",
+            folder.display()
+        ),
+    );
+    let names = ["owner", "client", "late"];
+    names.iter().for_each(|name| waiting(&sandbox, name));
+    let begun = |sandbox: &Sandbox| {
+        let logs = sandbox.list(".avow/work");
+        logs.iter().filter(|log| sandbox.has(&format!(".avow/work/{log}/stdout"))).count()
+    };
+    let mut owner = sandbox.start(&["run", "owner.yaml"]);
+    owner.wait_until(|sandbox| begun(sandbox) == 1);
+    let mut client = sandbox.start(&["run", "client.yaml"]);
+    client.wait_until(|sandbox| begun(sandbox) == 2);
+    owner.signal("STOP");
+    let said =
+        format!("(process {0}) holds the index and is stopped; `kill -CONT {0}` lets it go on", owner.id());
+    let tells = |running: &mut Running<'_>| {
+        let until = std::time::Instant::now() + Duration::from_secs(60);
+        while !running.printed().1.contains(&said) {
+            assert!(running.is_running() && std::time::Instant::now() < until, "{:?}", running.printed());
+            sleep(Duration::from_millis(20));
+        }
+    };
+    // One that has asked it before, and one that comes only now.
+    std::fs::write(folder.join("client"), "").expect("it is ours");
+    tells(&mut client);
+    std::fs::write(folder.join("late"), "").expect("it is ours");
+    let mut late = sandbox.start(&["run", "late.yaml"]);
+    tells(&mut late);
+    let status = sandbox.avow(&["status", "owner.yaml"]).with_code(0).stdout;
+    assert!(status.contains(&format!("stopped (process {})", owner.id())), "{status}");
+    // Nothing was taken from it: it goes on, and so do all.
+    owner.signal("CONT");
+    std::fs::write(folder.join("owner"), "").expect("it is ours");
+    for running in [owner, client, late] {
+        running.wait().expect_code(0);
+    }
+    for name in names {
+        assert_eq!(sandbox.executes(&["run", &format!("{name}.yaml")]), [""; 0]);
+    }
+    sandbox.avow(&["store", "check"]).expect_code(0);
+}

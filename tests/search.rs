@@ -246,3 +246,156 @@ fn halving_spends_the_large_budget_on_few() {
     assert_eq!(rows(&sandbox, "train").len(), 26, "cells that were not asked for do not exist");
     assert_eq!(sandbox.executes(&["run"]), [""; 0]);
 }
+
+// --- Asking a program ---------------------------------------------------------------------------------------------
+
+/// A program of the author's that walks towards the smallest loss: it knows nothing but what it is given.
+const ASK: &str = "\
+avow: 1
+experiment: asked
+axes: {seed: [1, 2]}
+search:
+  tuned:
+    kind: ask
+    over: {lr: {from: 0.001, to: 1.0, scale: log}, width: [16, 32, 64]}
+    program: propose.next
+    measure: train.loss
+    goal: smallest
+    at_most: 12
+stages:
+  propose:
+    run: [python3, propose.py, '${inputs.probes}', '${outputs.next}']
+    inputs: {probes: tuned.probes}
+    outputs: {next: next.json}
+    environment: none
+  train:
+    run: [sh, train.sh, '${axes.lr}', '${axes.width}', '${axes.seed}', '${outputs.result}']
+    measurements: {result: result.json}
+  final:
+    run: [sh, train.sh, '${axes.tuned.lr}', '${axes.tuned.width}', '${axes.seed}', '${outputs.result}']
+    measurements: {result: result.json}
+claims:
+  good: {says: It is good there., select: final.loss, rule: {kind: threshold, statistic: every, below: 1.2}}
+";
+
+/// The loss is smallest at lr = 0.05 and width = 32.
+const LOSS: &str = "awk -v lr=\"$1\" -v width=\"$2\" -v seed=\"$3\" 'BEGIN { d = (log(lr) - log(0.05)) / 3; w = (width - 32) / 32; \
+                    printf \"{\\\"loss\\\": %.6f}\\n\", 1 + d * d + w * w + 0.01 * seed }' > \"$4\"\n";
+
+const PROPOSE: &str = "\
+import json, sys
+given = json.load(open(sys.argv[1]))
+space, probes = given['space'], given['probes']
+assert space['lr'] == {'from': 0.001, 'to': 1.0, 'scale': 'log'} and space['width'] == {'values': [16, 32, 64]}
+assert given['goal'] == 'smallest' and given['at_most'] == 12
+if not probes:
+    answer = {'probe': [{'lr': lr, 'width': 16} for lr in (0.01, 0.1)]}
+elif len(probes) >= 8:
+    answer = {'stop': True}
+else:
+    best = min(probes, key=lambda probe: probe['value'])['at']
+    known = [probe['at'] for probe in probes]
+    options = [{'lr': best['lr'], 'width': width} for width in space['width']['values']]
+    options += [{'lr': round(best['lr'] * by, 6), 'width': best['width']} for by in (0.5, 2, 0.8, 1.25, 0.9)]
+    answer = {'probe': next(option for option in options if option not in known)}
+json.dump(answer, open(sys.argv[2], 'w'))
+";
+
+fn asking() -> Sandbox {
+    project(ASK, &[("train.sh", LOSS), ("propose.py", PROPOSE)])
+}
+
+/// The rounds in which the program was asked, in the latest run.
+fn rounds(sandbox: &Sandbox) -> usize {
+    decisions(sandbox).iter().filter(|decision| matches!(decision.answer, Step::Consult(_))).count()
+}
+
+#[test]
+fn a_program_is_asked_until_it_stops_and_every_answer_is_a_member() {
+    let sandbox = asking();
+    let run = sandbox.avow(&["run"]).with_code(0);
+    assert!(run.stdout.contains("search tuned: lr = 0.05, width = 32 (8 probes)"), "{}", run.stdout);
+    assert!(run.stderr.contains("search tuned: asks its program, round 1"), "{}", run.stderr);
+    assert_eq!(rows(&sandbox, "train").len(), 2 * 8, "every seed at every probe, and no other point");
+    assert_eq!(
+        rounds(&sandbox),
+        8,
+        "two probes came of the first round, one of each other, and then it stopped"
+    );
+    assert_eq!(words(&sandbox), ["good supported"]);
+    let executed = sandbox.history().latest().started();
+    assert!(
+        executed.iter().all(|member| !member.starts_with("final")),
+        "the same action as a probe: {executed:?}"
+    );
+    assert_eq!(executed.iter().filter(|member| member.starts_with("propose[")).count(), 8);
+    // What it was given and what it answered is in the record like everything else.
+    let lineage = sandbox.avow(&["lineage", "propose.next[tuned_round=3]"]).with_code(0);
+    assert!(lineage.stdout.contains("propose"), "{}", lineage.stdout);
+    let decided = decisions(&sandbox);
+    let Step::Found(found) = &decided.last().unwrap().answer else { panic!("{decided:?}") };
+    assert_eq!((found.probes, found.point.len()), (8, 2));
+    // Nothing is asked again, and the auditor comes to the same without running anything.
+    assert_eq!(sandbox.executes(&["run"]), [""; 0]);
+    assert_eq!(decisions(&sandbox), decided);
+    sandbox.remove("propose.py").remove("train.sh");
+    let report = sandbox.avow(&["verdict", "--json"]);
+    assert!(report.code == 0 || report.stderr.contains("propose.py"), "{report:?}");
+}
+
+#[test]
+fn an_interrupted_asking_goes_on_with_the_answers_there_are() {
+    let undisturbed = asking();
+    undisturbed.avow(&["run"]).expect_code(0);
+    for after in [1, 2, 6, 13] {
+        let sandbox = asking();
+        sandbox.kill_when(|sandbox| sandbox.history().attempts().count() >= after, &["run"]);
+        sandbox.avow(&["run"]).expect_code(0);
+        assert_eq!(most_often(&sandbox), 1, "nothing that succeeded ran again");
+        assert_eq!(sandbox.history().artifacts(), undisturbed.history().artifacts(), "killed after {after}");
+    }
+}
+
+#[test]
+fn the_budget_ends_a_search_that_its_program_does_not() {
+    let sandbox = asking();
+    sandbox.replace("spec.yaml", "at_most: 12", "at_most: 5");
+    sandbox.replace("propose.py", "given['at_most'] == 12", "given['at_most'] == 5");
+    let run = sandbox.avow(&["run"]).with_code(0);
+    assert!(run.stdout.contains("(5 probes)"), "{}", run.stdout);
+    assert_eq!(rows(&sandbox, "train").len(), 2 * 5);
+    // Another budget is another registration.
+    sandbox.avow(&["register", "--accept-warnings"]).expect_code(0);
+    sandbox.replace("spec.yaml", "at_most: 5", "at_most: 6");
+    let report = sandbox.avow(&["verdict", "--json"]).json();
+    assert!(report["deviations"].as_array().is_some_and(|all| !all.is_empty()), "{report:#}");
+}
+
+#[test]
+fn what_is_no_answer_ends_the_search_with_the_reason() {
+    for (answer, reason) in [
+        ("{'probe': {'lr': 2.0, 'width': 16}}", "2.0 cannot be the value of `lr`"),
+        ("{'probe': {'lr': 0.1, 'width': 17}}", "17 cannot be the value of `width`"),
+        ("{'probe': {'lr': 0.1}}", "a point has no value for `width`"),
+        ("{'probe': {'lr': 0.1, 'width': 16, 'depth': 2}}", "`depth` is no axis of the search"),
+        ("{'try': []}", "it has a field `try`"),
+        ("[]", "it is no JSON object"),
+        ("{'stop': True}", "the probes it may ask for were not enough"),
+        ("{'probe': []}", "for nothing that was not probed before"),
+    ] {
+        let sandbox = asking();
+        let program = format!("import json, sys\njson.dump({answer}, open(sys.argv[2], 'w'))\n");
+        sandbox.file("propose.py", program);
+        let run = sandbox.avow(&["run"]).with_code(0);
+        assert!(run.stdout.contains("void") && run.stdout.contains(reason), "{reason}: {}", run.stdout);
+        assert_eq!(words(&sandbox), ["good void"]);
+    }
+    let sandbox = asking();
+    sandbox.file("propose.py", "raise SystemExit('no idea')\n");
+    let run = sandbox.avow(&["run"]).with_code(1);
+    assert!(run.stderr.contains("propose[tuned_round=0]"), "{}", run.stderr);
+    // A mended program is asked anew, and the search goes on.
+    sandbox.file("propose.py", PROPOSE);
+    sandbox.avow(&["run"]).expect_code(0);
+    assert_eq!(words(&sandbox), ["good supported"]);
+}

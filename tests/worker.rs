@@ -2,48 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use avow_model::attempt::Outcome;
 use avow_model::journal::Closing;
-use avow_testkit::{Running, Sandbox};
-
-/// A machine on which workers run: a folder of its own, and nothing of the project's.
-struct Machine {
-    sandbox: Sandbox,
-    token: PathBuf,
-}
-
-impl Machine {
-    fn new() -> Machine {
-        Machine::of(Sandbox::new(env!("CARGO_BIN_EXE_avow")))
-    }
-
-    fn of(sandbox: Sandbox) -> Machine {
-        let token = sandbox.path("token");
-        Machine { sandbox, token }
-    }
-
-    /// Starts a worker with a folder of this name, and gives its address.
-    fn worker(&self, name: &str, listen: &str) -> (Running<'_>, String) {
-        let args = ["worker", "--listen", listen, "--token-file", "token", "--folder", name];
-        let mut running = self.sandbox.start(&[&args[..], &["-j", "2", "--lease", "3s"]].concat());
-        let until = Instant::now() + Duration::from_secs(60);
-        loop {
-            let (out, err) = running.printed();
-            if err.contains("worker ready") {
-                return (running, out.trim().to_owned());
-            }
-            assert!(running.is_running() && Instant::now() < until, "{out}{err}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    fn token(&self) -> &str {
-        self.token.to_str().unwrap()
-    }
-}
+use avow_testkit::{Machine, Running, Sandbox};
 
 fn address(url: &str) -> &str {
     url.strip_prefix("http://").unwrap()
@@ -126,7 +90,7 @@ fn the_gallery_gives_the_same_bytes_on_a_worker_as_here() {
         ("smallest.yaml", &["avow.toml", "smallest", "smallest.yaml"][..]),
         ("relu-rank-formula.yaml", &["avow.toml", "relu-rank-formula.yaml"]),
     ] {
-        let machine = Machine::new();
+        let machine = Machine::new(env!("CARGO_BIN_EXE_avow"));
         let (_worker, url) = machine.worker("w", "127.0.0.1:0");
         let (here, there) = (gallery(files), gallery(files));
         here.avow(&["run", spec]).expect_code(0);
@@ -147,9 +111,50 @@ fn the_gallery_gives_the_same_bytes_on_a_worker_as_here() {
     }
 }
 
+/// The verdicts, word for word and number for number. Attempts have names of their own; what they wrote has not.
+fn verdicts(sandbox: &Sandbox, spec: &str) -> Vec<serde_json::Value> {
+    let report = sandbox.avow(&["verdict", spec, "--json"]).with_code(0).json();
+    let mut verdicts = report["verdicts"].as_array().unwrap().clone();
+    assert!(!verdicts.is_empty());
+    for verdict in &mut verdicts {
+        let evidence = verdict["evidence"].as_array().unwrap();
+        let mut artifacts: Vec<String> = evidence.iter().map(|one| one["artifact"].to_string()).collect();
+        assert!(!artifacts.is_empty());
+        artifacts.sort();
+        verdict["evidence"] = artifacts.into();
+    }
+    verdicts
+}
+
+#[test]
+fn two_workers_of_which_one_dies_give_the_same_bytes_and_verdicts_as_this_machine() {
+    let files = ["avow.toml", "smallest", "smallest.yaml"];
+    let (here, there) = (gallery(&files), gallery(&files));
+    here.avow(&["run", "smallest.yaml"]).expect_code(0);
+    let machine = Machine::new(env!("CARGO_BIN_EXE_avow"));
+    let (first, one) = machine.worker("one", "127.0.0.1:0");
+    let (_second, two) = machine.worker("two", "127.0.0.1:0");
+    let args = run_on(&[&one, &two], machine.token());
+    let mut running = start(&there, &[&args[..], &["smallest.yaml".to_owned()]].concat());
+    // In the middle: something is done, and the one that dies has work in its hands.
+    running.wait_until(|sandbox| {
+        sandbox.history().attempts().count() >= 2 && machine.sandbox.list("one/.avow/work").len() > 1
+    });
+    first.kill();
+    running.wait().expect_code(0);
+    let history = there.history();
+    assert!(history.successes().values().all(|count| *count == 1), "{:?}", history.successes());
+    assert_eq!(history.artifacts(), here.history().artifacts());
+    assert_eq!(verdicts(&there, "smallest.yaml"), verdicts(&here, "smallest.yaml"));
+    eventually("no orphan is left", || there.survivors().is_empty());
+    there.avow(&["store", "check"]).expect_code(0);
+    // Whoever made it: here everything is reused.
+    assert_eq!(there.executes(&["run", "smallest.yaml"]), [""; 0]);
+}
+
 #[test]
 fn a_worker_that_is_killed_and_started_again_costs_its_attempts_only() {
-    let (sandbox, machine) = (slow(), Machine::new());
+    let (sandbox, machine) = (slow(), Machine::new(env!("CARGO_BIN_EXE_avow")));
     let (worker, url) = machine.worker("w", "127.0.0.1:0");
     let mut running = start(&sandbox, &run_on(&[&url], machine.token()));
     running.wait_until(|sandbox| begun(sandbox) == 2);
@@ -171,7 +176,7 @@ fn a_worker_that_is_killed_and_started_again_costs_its_attempts_only() {
 
 #[test]
 fn when_one_of_two_workers_dies_the_other_goes_on() {
-    let (sandbox, machine) = (slow(), Machine::new());
+    let (sandbox, machine) = (slow(), Machine::new(env!("CARGO_BIN_EXE_avow")));
     let (first, one) = machine.worker("one", "127.0.0.1:0");
     let (_second, two) = machine.worker("two", "127.0.0.1:0");
     let mut running = start(&sandbox, &run_on(&[&one, &two], machine.token()));
@@ -190,7 +195,7 @@ fn when_one_of_two_workers_dies_the_other_goes_on() {
 
 #[test]
 fn this_machine_and_a_worker_share_the_work() {
-    let (sandbox, machine) = (slow(), Machine::new());
+    let (sandbox, machine) = (slow(), Machine::new(env!("CARGO_BIN_EXE_avow")));
     let (_worker, url) = machine.worker("w", "127.0.0.1:0");
     sandbox.file(
         "avow.toml",
@@ -211,7 +216,7 @@ fn this_machine_and_a_worker_share_the_work() {
 
 #[test]
 fn an_interrupt_ends_the_processes_on_the_worker() {
-    let (sandbox, machine) = (slow(), Machine::new());
+    let (sandbox, machine) = (slow(), Machine::new(env!("CARGO_BIN_EXE_avow")));
     let (_worker, url) = machine.worker("w", "127.0.0.1:0");
     let mut running = start(&sandbox, &run_on(&[&url], machine.token()));
     running.wait_until(|sandbox| begun(sandbox) == 2);
@@ -232,7 +237,7 @@ fn an_interrupt_ends_the_processes_on_the_worker() {
 
 #[test]
 fn a_run_that_vanishes_leaves_nothing_on_the_worker() {
-    let (sandbox, machine) = (slow(), Machine::new());
+    let (sandbox, machine) = (slow(), Machine::new(env!("CARGO_BIN_EXE_avow")));
     let (_worker, url) = machine.worker("w", "127.0.0.1:0");
     let mut running = start(&sandbox, &run_on(&[&url], machine.token()));
     running.wait_until(|sandbox| begun(sandbox) == 2);
@@ -246,7 +251,7 @@ fn a_run_that_vanishes_leaves_nothing_on_the_worker() {
 
 #[test]
 fn without_the_right_token_nothing_is_done() {
-    let (sandbox, machine) = (slow(), Machine::new());
+    let (sandbox, machine) = (slow(), Machine::new(env!("CARGO_BIN_EXE_avow")));
     let (_worker, url) = machine.worker("w", "127.0.0.1:0");
     let on = format!("worker:{url}");
     sandbox.file("other", "0123456789abcdef0123456789abcdef\n");
@@ -260,7 +265,7 @@ fn without_the_right_token_nothing_is_done() {
     assert!(run.stderr.contains("--token-file FILE"), "{}", run.stderr);
     assert!(sandbox.history().attempts().next().is_none());
     assert_eq!(machine.sandbox.list("w/.avow/work"), ["tmp"]);
-    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&machine.token).unwrap().permissions());
+    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(machine.token()).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600, "the token is its owner's alone");
 }
 
@@ -291,7 +296,7 @@ fn a_worker_with_another_program_is_refused_before_anything_starts() {
 
 #[test]
 fn a_worker_is_careful_with_addresses_and_folders() {
-    let machine = Machine::new();
+    let machine = Machine::new(env!("CARGO_BIN_EXE_avow"));
     let run =
         machine.sandbox.avow(&["worker", "--listen", "0.0.0.0:0", "--token-file", "token"]).with_code(2);
     assert!(run.stderr.contains("plain HTTP") && run.stderr.contains("SSH tunnel"), "{}", run.stderr);

@@ -84,7 +84,7 @@ fn walk(plan: &Plan) {
         }
     }
     for (_, search) in search::searches(plan) {
-        let _ = search.step(&[], &|_| Vec::new());
+        let _ = search.step(&[], &|_| Vec::new(), &[]);
     }
 }
 

@@ -321,7 +321,7 @@ pub fn rests_on<'p>(plan: &'p Plan, claim: &Claim) -> BTreeSet<&'p str> {
         {
             open.extend(stage.producers().map(|(_, _, producer)| producer));
             let searched = stage.scope.iter().filter_map(|axis| plan.axis(axis)?.search());
-            open.extend(searched.map(|search| search.stage.as_str()));
+            open.extend(searched.flat_map(|search| search.stages()));
         }
     }
     stages

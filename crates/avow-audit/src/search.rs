@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use avow_model::digest::AttemptDigest;
+use avow_model::digest::{Artifact, AttemptDigest};
 use avow_model::expand::{self, Member};
 use avow_model::ledger::Ledger;
 use avow_model::plan::Plan;
@@ -14,9 +14,12 @@ use avow_model::search::{self, Decision, Search, State, Step, Told, Void};
 use avow_model::value::Value;
 use serde::Serialize;
 
-use crate::evidence::{Evidence, Fate};
+use crate::evidence::{Evidence, Fate, MemberEvidence, Stands};
 use crate::measure::{self, Readings};
 use crate::source::{AuditError, Source};
+
+/// The most bytes of one answer of a program.
+const ANSWER_LIMIT: u64 = 1 << 20;
 
 /// A plan with everything that its searches have asked for and found.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,16 +111,64 @@ fn step(
             _ => return Ok(None),
         }
     }
+    let mut answers = Vec::new();
+    for (round, probe) in rounds(plan, evidence, search) {
+        match &probe.fate {
+            Fate::Stands(stands) => {
+                used.push(stands.attempt);
+                match written(source, search, stands)? {
+                    Some(Ok(text)) => answers.push(text),
+                    // It is made again before anything is decided by it.
+                    None => return Ok(None),
+                    Some(Err(reason)) => {
+                        return Ok(decided(used, Step::Void(Void::BadAnswer { round, reason })));
+                    }
+                }
+            }
+            fate if fate.is_final() => failed = failed.or(Some(evidence.label(probe.member))),
+            _ => return Ok(None),
+        }
+    }
     used.sort();
     if let Some(member) = failed {
         return Ok(decided(used, Step::Void(Void::Failed { member })));
     }
     let readings = measure::read_stage(evidence, source, stage)?;
     let answer = match told(plan, search, &readings) {
-        Ok(told) => search.step(&told, &|axis| values(plan, axis)),
+        Ok(told) => search.step(&told, &|axis| values(plan, axis), &answers),
         Err(point) => Step::Void(Void::NoNumber { at: point }),
     };
     Ok(decided(used, answer))
+}
+
+/// The members of the program that a search asks, one a round.
+fn rounds<'e>(
+    plan: &Plan,
+    evidence: &'e Evidence<'_>,
+    search: &Search,
+) -> impl Iterator<Item = (u64, &'e MemberEvidence)> {
+    let stage = search.asks().and_then(|ask| plan.stage_index(&ask.program));
+    let members = stage.map(|stage| evidence.stages[stage].as_slice()).unwrap_or_default();
+    (0..).zip(members)
+}
+
+/// What the program wrote, or why that is no answer; `None` where its bytes are lost.
+fn written(
+    source: Source<'_>,
+    search: &Search,
+    stands: &Stands,
+) -> Result<Option<Result<String, String>>, AuditError> {
+    let output = search.asks().map(|ask| ask.output.as_str()).unwrap_or_default();
+    let Some(Artifact::Blob(digest)) = stands.outputs.get(output) else {
+        return Ok(Some(Err(format!("it wrote no file `{output}`"))));
+    };
+    if source.size(*digest)?.is_some_and(|size| size > ANSWER_LIMIT) {
+        return Ok(Some(Err(format!("it has more than {ANSWER_LIMIT} bytes"))));
+    }
+    let Ok(bytes) = source.read(*digest, "the answer of a program that a search asks")? else {
+        return Ok(None);
+    };
+    Ok(Some(String::from_utf8(bytes).map_err(|_| "it is no text in UTF-8".to_owned())))
 }
 
 /// All values of a declared axis.

@@ -1,10 +1,12 @@
 //! The one place where errors of the libraries become exit codes and hints.
 
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 
 use avow_audit::AuditError;
 use avow_engine::EngineError;
-use avow_exec::ExecError;
+use avow_exec::worker::protocol::{Difference, Part};
+use avow_exec::{ExecError, Unplaceable};
 use avow_store::lock::LockError;
 use avow_store::{Fault, StoreError};
 
@@ -82,10 +84,11 @@ pub fn engine(error: EngineError) -> Failure {
                 "start it again, or leave it out of `--on`, and give the same command again; what is finished is reused",
             )
         }
-        EngineError::Exec(error @ ExecError::Unplaceable(_)) => {
-            Failure::new(Exit::Machine, "a stage cannot run anywhere").because(error).hint(
-                "install the same programs and the same avow on the worker, or run that stage here with `--on local`",
-            )
+        EngineError::Exec(ExecError::Unplaceable(why)) => {
+            let hint = remedy(&why);
+            Failure::new(Exit::Machine, "a stage cannot run anywhere")
+                .because(ExecError::Unplaceable(why))
+                .hint(hint)
         }
         EngineError::Exec(ExecError::Store(error)) => store(error),
         EngineError::Exec(_) | EngineError::Random(_) => {
@@ -102,6 +105,46 @@ pub fn engine(error: EngineError) -> Failure {
                 .hint("please report it with the file in `.avow/log`")
         }
     }
+}
+
+/// What makes a worker fit for what it was refused for.
+fn remedy(why: &Unplaceable) -> String {
+    let misfits = match why {
+        Unplaceable::TooLarge { .. } => {
+            return "lower its `resources:`, or start a worker with more: `avow worker -j N --memory SIZE`"
+                .to_owned();
+        }
+        Unplaceable::Unsuitable(misfits) => misfits,
+    };
+    let here = "or run that stage here with `--on local`";
+    let differ = |part| move |found: &&Difference| found.what == part;
+    let all = || misfits.iter().flat_map(|misfit| &misfit.differences);
+    let programs = format!("install the same programs and the same avow on the worker, {here}");
+    // What another program loads differs by that alone.
+    if all().any(|found| differ(Part::Program)(&found) || differ(Part::Op)(&found)) {
+        return programs;
+    }
+    let packages: BTreeSet<String> = all()
+        .filter(differ(Part::Package))
+        .map(|package| {
+            // A version alone, or one with the digest of its build.
+            let version = package.wanted.split(' ').next().unwrap_or_default();
+            format!("{}=={version}", package.name)
+        })
+        .collect();
+    if !packages.is_empty() {
+        let packages = packages.into_iter().collect::<Vec<_>>().join(" ");
+        return format!("on the worker: `python3 -m pip install --force-reinstall {packages}`; {here}");
+    }
+    if all().any(|found| differ(Part::Room)(&found)) {
+        return format!("start the worker with more room, `avow worker --cache SIZE`, {here}");
+    }
+    if all().any(|found| differ(Part::Library)(&found)) {
+        return format!(
+            "give the worker the same release of the system's libraries (the same image is the surest way), {here}"
+        );
+    }
+    programs
 }
 
 /// A lock that cannot be had.

@@ -7,7 +7,8 @@ use avow_engine::{EngineError, Session};
 use avow_exec::worker::{Place, Remote, RemoteError, Token};
 use avow_exec::{AnyExecutor, LocalExecutor, Pool, Secrets, Site};
 use avow_model::action::{Action, Command};
-use avow_model::plan::{Program, Stage};
+use avow_model::digest::Artifact;
+use avow_model::plan::{Input, Program, Source, Stage};
 use avow_store::Project;
 use tokio::runtime::Runtime;
 
@@ -206,14 +207,22 @@ fn demands(stage: &Stage) -> Action {
     Action {
         command,
         env: BTreeMap::new(),
-        inputs: BTreeMap::new(),
-        code: None,
+        inputs: stage.inputs.values().filter_map(known).collect(),
+        code: stage.code,
         environment: None,
         toolchain: stage.toolchain.clone(),
-        loads: None,
+        loads: stage.loads,
         outputs: BTreeMap::new(),
         hardware: None,
         repetition: None,
         network: false,
+    }
+}
+
+/// An input that is known before anything runs.
+fn known(input: &Input) -> Option<(String, Artifact)> {
+    match &input.from {
+        Source::Path { artifact, .. } => Some((input.mount.clone(), *artifact)),
+        Source::Url { .. } | Source::Output { .. } | Source::Probes { .. } => None,
     }
 }

@@ -56,6 +56,7 @@ pub fn step(decision: &Decision) -> String {
             let probes = if points.len() == 1 { "probe" } else { "probes" };
             format!("search {name}: {} more {probes}", points.len())
         }
+        Step::Consult(asked) => format!("search {name}: asks its program, round {}", asked.round + 1),
         Step::Found(found) => format!("search {name}: over after {} probes", found.probes),
         Step::Void(reason) => format!("search {name}: void, {}", why(reason)),
     }
@@ -74,7 +75,14 @@ fn line(search: &Search) -> String {
         State::Found(found) => {
             let within = found.within.as_ref();
             let within = within.map(|(low, high)| format!(", between {low} and {high}")).unwrap_or_default();
-            format!("{} = {}{within} ({} probes)", search.over, found.value, found.probes)
+            let place = match found.point.as_slice() {
+                [] => format!("{} = {}", search.over, found.value),
+                point => {
+                    let pairs = search.axes().into_iter().zip(point);
+                    pairs.map(|(axis, value)| format!("{axis} = {value}")).collect::<Vec<_>>().join(", ")
+                }
+            };
+            format!("{place}{within} ({} probes)", found.probes)
         }
     }
 }
@@ -85,6 +93,12 @@ fn why(reason: &Void) -> String {
         Void::Exhausted => "the probes it may ask for were not enough".to_owned(),
         Void::Failed { member } => format!("the probe {member} failed"),
         Void::NoNumber { at } => format!("the probe at {at} gave no finite number"),
+        Void::BadAnswer { round, reason } => {
+            format!("the answer of its program in round {} cannot be used: {reason}", round + 1)
+        }
+        Void::NothingNew { round } => {
+            format!("its program asked in round {} for nothing that was not probed before", round + 1)
+        }
         Void::RestsOn { search } => format!("the search {search} that it rests on found nothing"),
     }
 }

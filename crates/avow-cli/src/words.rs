@@ -7,7 +7,10 @@ pub mod manuscript;
 pub mod reason;
 pub mod verdict;
 
+use std::time::Duration;
+
 use avow_model::plan::Plan;
+use avow_store::shared_index::Holder;
 
 /// What an attempt went on from, to be put behind it; nothing where it began from nothing.
 pub fn continued<T: ToString>(attempts: &[T]) -> String {
@@ -149,6 +152,25 @@ pub fn awaited(wait: &avow_store::presence::Wait) -> String {
     match &wait.run {
         Some(run) => format!("waits for run {run}, which makes exactly the same"),
         None => "waits for another run, which makes exactly the same".to_owned(),
+    }
+}
+
+/// What is said of the process that has the index open and does not answer.
+pub fn silent(holder: &Holder, silent: Option<Duration>) -> String {
+    let who = match (&holder.run, holder.pid) {
+        (Some(run), Some(pid)) => format!("run {run} (process {pid})"),
+        (None, Some(pid)) => format!("process {pid}"),
+        _ => "another command".to_owned(),
+    };
+    match (holder.pid, silent) {
+        (Some(pid), _) if holder.stopped => {
+            format!("waiting: {who} holds the index and is stopped; `kill -CONT {pid}` lets it go on")
+        }
+        (_, Some(silent)) => {
+            let silent = seconds(silent.as_secs_f64());
+            format!("waiting: {who} holds the index and has not answered for {silent}; it may be busy")
+        }
+        _ => format!("waiting: {who} holds the index"),
     }
 }
 

@@ -8,12 +8,13 @@
 //! | `observe` | as `declared`, without the network, and what is read is recorded with the attempt |
 //!
 //! An attempt records its level, then what else the kernel denied: `declared+landlock`, `deny+offline`,
-//! `observe+landlock+offline`. [`protection`] is the Landlock side, [`grants`] which paths stay readable,
+//! `observe+landlock+offline`. [`protection`] is the Landlock side, [`sockets`] the network beside TCP, [`grants`] which paths stay readable,
 //! [`installed`] where the programs of a stage have their files.
 
 pub(crate) mod grants;
 pub(crate) mod installed;
 pub(crate) mod protection;
+pub(crate) mod sockets;
 
 use std::fmt;
 use std::io;

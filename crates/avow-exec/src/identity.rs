@@ -9,6 +9,7 @@
 //! seen here; tracing its reads shows it.
 
 mod elf;
+mod here;
 mod interpreter;
 mod memory;
 mod packages;
@@ -22,6 +23,8 @@ use avow_model::digest::BlobDigest;
 use avow_model::loads::Loaded;
 
 pub use self::elf::Linked;
+pub(crate) use self::elf::folders as library_folders;
+pub use self::here::Sought;
 pub use self::interpreter::Facts;
 use self::memory::{Memory, Witness};
 pub use self::packages::Packages;
@@ -179,6 +182,21 @@ impl Identities {
             found.doubts.extend(packages.doubts);
         }
         found
+    }
+
+    /// A library by its name alone, as the loader finds it for a program of this machine that names these folders.
+    fn library(&self, name: &str, folders: &[PathBuf]) -> Identified {
+        let at: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+        self.memory.answer(&format!("named library {name} {}", at.join(":")), |witness| {
+            let mut found = Identified::default();
+            if let Some(path) = elf::named(name, folders, witness)
+                && let Some(content) = witness.digest(&path)
+            {
+                found.add("library", name, content);
+                found.paths.push(path);
+            }
+            found
+        })
     }
 
     /// The libraries of a compiled program that lie in the project, by path from its root.

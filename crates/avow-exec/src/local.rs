@@ -22,7 +22,7 @@ use std::time::{Duration, Instant, SystemTime};
 use avow_model::action::Action;
 use avow_model::attempt::{AttemptId, Failure, Host, Outcome, Produced, Timestamp, Usage};
 use avow_model::canonical::Record;
-use avow_model::digest::{BlobDigest, ReadsDigest};
+use avow_model::digest::{ActionDigest, BlobDigest, ReadsDigest};
 use avow_model::plan::Terms;
 use avow_store::blob::{BlobStore, Intake};
 use avow_store::materialise::How as Laid;
@@ -167,6 +167,15 @@ impl LocalExecutor {
     /// Why that is less than the best, where nobody asked for less.
     pub fn fallback(&self) -> Option<&str> {
         self.0.held.fallback.as_deref()
+    }
+
+    /// Whether a checkpoint is kept here from which the next attempt at an action can go on.
+    ///
+    /// # Errors
+    /// Where what is kept cannot be read.
+    pub fn has_checkpoint(&self, action: ActionDigest) -> io::Result<bool> {
+        let Some(kept) = &self.0.config.checkpoints else { return Ok(false) };
+        Ok(crate::waiting_checkpoint(kept, action)?.is_some())
     }
 
     /// One attempt, on the calling thread, which sleeps until it is over.

@@ -18,18 +18,18 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 /// `AUDIT_ARCH_X86_64`, `AUDIT_ARCH_AARCH64`.
 #[cfg(target_arch = "x86_64")]
-const ARCHITECTURE: u32 = 0xc000_003e;
+pub(crate) const ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
-const ARCHITECTURE: u32 = 0xc000_00b7;
+pub(crate) const ARCHITECTURE: u32 = 0xc000_00b7;
 /// No other machine is known to us.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-const ARCHITECTURE: u32 = 0;
+pub(crate) const ARCHITECTURE: u32 = 0;
 
 /// Calls of x86-64's other size of pointer carry this bit.
 #[cfg(target_arch = "x86_64")]
-const OTHER_SIZE: Option<u32> = Some(0x4000_0000);
+pub(crate) const OTHER_SIZE: Option<u32> = Some(0x4000_0000);
 #[cfg(not(target_arch = "x86_64"))]
-const OTHER_SIZE: Option<u32> = None;
+pub(crate) const OTHER_SIZE: Option<u32> = None;
 
 // `_IOWR('!', 0, struct seccomp_notif)`, `_IOWR('!', 1, struct seccomp_notif_resp)`, `_IOW('!', 2, __u64)`.
 const RECEIVE: u32 = ioctl(3, 0, size_of::<libc::seccomp_notif>());
@@ -76,37 +76,47 @@ pub(crate) fn listen(stops: &[Stop]) -> io::Result<Listener> {
         return Err(io::Error::other("this kind of processor is not known"));
     }
     let mut filter = program(stops);
-    let length = libc::c_ushort::try_from(filter.len()).map_err(io::Error::other)?;
-    let program = libc::sock_fprog { len: length, filter: filter.as_mut_ptr() };
-    let install = |flags: libc::c_ulong| {
-        let at: *const libc::sock_fprog = &program;
-        // SAFETY: `program` and the filter it points to outlive the call, which copies them.
-        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, at) }
-    };
     let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
     // A signal must not interrupt a call that is being looked at, where the kernel can do that (5.19).
     const WAIT_KILLABLE: libc::c_ulong = 1 << 5;
-    let mut descriptor = install(flags | WAIT_KILLABLE);
-    if descriptor < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL) {
-        descriptor = install(flags);
-    }
-    let descriptor = libc::c_int::try_from(descriptor).unwrap_or(-1);
-    if descriptor < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let descriptor = match install(&mut filter, flags | WAIT_KILLABLE) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => install(&mut filter, flags)?,
+        other => other?,
+    };
     // SAFETY: the kernel just made the descriptor for us.
     Ok(Listener(unsafe { OwnedFd::from_raw_fd(descriptor) }))
 }
 
+/// Puts a filter on this thread; what the kernel answers.
+pub(crate) fn install(filter: &mut [libc::sock_filter], flags: libc::c_ulong) -> io::Result<libc::c_int> {
+    let length = libc::c_ushort::try_from(filter.len()).map_err(io::Error::other)?;
+    let program = libc::sock_fprog { len: length, filter: filter.as_mut_ptr() };
+    let at: *const libc::sock_fprog = &program;
+    // SAFETY: `program` and the filter it points to outlive the call, which copies them.
+    let answer = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, at) };
+    let answer = libc::c_int::try_from(answer).unwrap_or(-1);
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
+}
+
+pub(crate) const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+pub(crate) const EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+pub(crate) const HAS: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
+pub(crate) const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+pub(crate) const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+
+/// One instruction of a filter: `k` its number, `jt` and `jf` how many to skip where it holds and where not.
+pub(crate) fn step(code: u32, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
+    libc::sock_filter { code: code as u16, jt, jf, k }
+}
+
+/// The answer that lets a call fail.
+pub(crate) fn refuse(errno: i32) -> u32 {
+    libc::SECCOMP_RET_ERRNO | errno.cast_unsigned()
+}
+
 /// The filter: allow, but ask for `stops` and refuse what cannot be observed.
 fn program(stops: &[Stop]) -> Vec<libc::sock_filter> {
-    const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
-    const EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     const AT_LEAST: u32 = libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K;
-    const HAS: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
-    const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
-    let step = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter { code: code as u16, jt, jf, k };
-    let refuse = |errno: i32| libc::SECCOMP_RET_ERRNO | errno.cast_unsigned();
     let number = offset_of!(libc::seccomp_data, nr) as u32;
     let mut all = vec![
         step(LOAD, offset_of!(libc::seccomp_data, arch) as u32, 0, 0),

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use avow_model::action::Action;
 use avow_model::attempt::{AttemptId, Outcome};
+use avow_model::canonical::Record;
 use avow_model::plan::Terms;
 use tokio::sync::Notify;
 
@@ -223,6 +224,32 @@ impl Shared {
         }))
     }
 
+    /// Of these places those that keep a checkpoint of the action, where any does: what was done there need not be
+    /// done again. One that does not answer now has none.
+    async fn with_checkpoint(&self, action: &Action, terms: &Terms, places: Vec<usize>) -> Vec<usize> {
+        if terms.checkpoint.is_none() || places.len() < 2 {
+            return places;
+        }
+        let action = action.digest();
+        let mut keeping = Vec::new();
+        for site in &places {
+            let found = match &self.sites[*site] {
+                Site::Local { executor, .. } => {
+                    executor.has_checkpoint(action).map_err(|error| error.to_string())
+                }
+                Site::Worker(remote) => {
+                    remote.has_checkpoint(action).await.map_err(|error| error.to_string())
+                }
+            };
+            match found {
+                Ok(true) => keeping.push(*site),
+                Ok(false) => {}
+                Err(error) => tracing::info!(error, "whether there is a checkpoint is not known"),
+            }
+        }
+        if keeping.is_empty() { places } else { keeping }
+    }
+
     /// Waits for room at one of these places.
     async fn take(&self, request: Request, suitable: Vec<usize>) -> Result<Taken<'_>, ExecError> {
         let ticket = {
@@ -304,6 +331,7 @@ impl Executor for Pool {
         let request = Request::of(terms);
         loop {
             let (suitable, _) = self.0.suitable(action, request).await?;
+            let suitable = self.0.with_checkpoint(action, terms, suitable).await;
             let taken = tokio::select! {
                 taken = self.0.take(request, suitable) => taken?,
                 _ = watch.cancel.cancelled() => {

@@ -257,6 +257,107 @@ async fn the_network_is_denied_unless_the_action_may_use_it() {
     assert_eq!(done.host.confinement, "deny");
 }
 
+/// Tries one kind of socket after the other, and says of each what became of it.
+const SOCKETS: &str = r"
+import socket, sys
+udp, abstract = int(sys.argv[1]), sys.argv[2]
+def tried(name, work):
+    try:
+        work()
+        print(name, 'open')
+    except PermissionError:
+        print(name, 'denied')
+    except OSError as error:
+        print(name, 'failed', error.errno)
+def send(family, address):
+    with socket.socket(family, socket.SOCK_DGRAM) as out:
+        out.sendto(b'x', address)
+def fast():
+    with socket.socket() as out:
+        out.sendto(b'x', socket.MSG_FASTOPEN, ('127.0.0.1', udp))
+def reach():
+    with socket.socket(socket.AF_UNIX) as out:
+        out.connect('\0' + abstract)
+def own():
+    with socket.socket(socket.AF_UNIX) as here, socket.socket(socket.AF_UNIX) as there:
+        here.bind('\0' + abstract + '-own')
+        here.listen()
+        there.connect('\0' + abstract + '-own')
+tried('udp', lambda: send(socket.AF_INET, ('127.0.0.1', udp)))
+tried('udp6', lambda: send(socket.AF_INET6, ('::1', udp)))
+tried('mptcp', lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262))
+tried('raw', lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1))
+tried('vsock', lambda: socket.socket(40, socket.SOCK_STREAM))
+tried('fast', fast)
+tried('abstract', reach)
+tried('own', own)
+tried('pair', socket.socketpair)
+tried('netlink', lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0))
+";
+
+#[tokio::test]
+async fn no_other_kind_of_socket_leads_out_where_the_network_is_denied() {
+    use std::os::linux::net::SocketAddrExt;
+    let Some(place) = Place::new(Confinement::Deny, &[]) else { return };
+    if !place.bench.executor.host().confinement.contains("offline") {
+        return;
+    }
+    let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = udp.local_addr().unwrap().port().to_string();
+    let name = format!("avow-test-{}-{port}", std::process::id());
+    let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
+    let _listener = std::os::unix::net::UnixListener::bind_addr(&address).unwrap();
+    let mut action = words(&["python3", "-c", SOCKETS, &port, &name]);
+    let done = place.bench.run(&action).await;
+    let said = place.bench.text(done.stdout);
+    for denied in ["udp", "udp6", "mptcp", "raw", "vsock", "fast"] {
+        assert!(said.contains(&format!("{denied} denied\n")), "{denied}: {said}");
+    }
+    for open in ["own", "pair", "netlink"] {
+        assert!(said.contains(&format!("{open} open\n")), "{open}: {said}");
+    }
+    if avow_exec::probe().landlock.is_some_and(|version| version >= 6) {
+        assert!(said.contains("abstract denied\n"), "{said}");
+    }
+    udp.set_nonblocking(true).unwrap();
+    assert!(udp.recv(&mut [0; 8]).is_err(), "nothing has arrived");
+    action.network = true;
+    let done = place.bench.run(&action).await;
+    let said = place.bench.text(done.stdout);
+    assert!(said.contains("udp open\n") && said.contains("abstract open\n"), "{said}");
+}
+
+/// What programs do with several processes needs no network.
+const PROCESSES: &str = r"
+import multiprocessing, multiprocessing.shared_memory
+def square(x):
+    return x * x
+if __name__ == '__main__':
+    with multiprocessing.Pool(2) as pool:
+        print(sum(pool.map(square, range(10))))
+    queue = multiprocessing.Queue()
+    process = multiprocessing.Process(target=queue.put, args=('said',))
+    process.start()
+    print(queue.get())
+    process.join()
+    with multiprocessing.Manager() as manager:
+        shared = manager.dict(a=1)
+        print(dict(shared))
+    memory = multiprocessing.shared_memory.SharedMemory(create=True, size=16)
+    memory.buf[0] = 7
+    print(memory.buf[0])
+    memory.close()
+    memory.unlink()
+";
+
+#[tokio::test]
+async fn several_processes_of_a_stage_can_talk_to_each_other() {
+    let Some(place) = Place::new(Confinement::Deny, &[]) else { return };
+    let done = place.bench.run(&words(&["python3", "-c", PROCESSES])).await;
+    let said = place.bench.text(done.stdout);
+    assert_eq!(said, "285\nsaid\n{'a': 1}\n7\n", "{}", place.bench.text(done.stderr));
+}
+
 #[tokio::test]
 async fn what_held_is_recorded() {
     let off = Bench::with(|config| config.confinement = Some(Confinement::None));

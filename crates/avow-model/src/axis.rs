@@ -123,10 +123,14 @@ impl Axis {
         }
     }
 
-    /// An attribute of the value at an index: of a mapping axis, or a role stream of integer values.
+    /// An attribute of the value at an index: of a mapping axis, a coordinate of a point that a program found, or a role
+    /// stream of integer values.
     pub fn attribute(&self, index: u64, attribute: &str) -> Option<Value> {
         if let Points::Named(points) = &self.points {
             return points.get(index as usize)?.attributes.get(attribute).cloned();
+        }
+        if let Some(value) = self.search().and_then(|search| search.found(attribute)) {
+            return Some(value.clone());
         }
         let seed = self.value(index)?.as_i64()?;
         seed::ROLES.contains(&attribute).then(|| Value::Int(seed::role_seed(seed, attribute)))

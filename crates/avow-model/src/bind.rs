@@ -14,7 +14,7 @@ use crate::template::{Piece, Template, TemplateError, fill_value};
 use crate::tree::{Entry, PathError, Tree};
 use crate::value::Value;
 
-/// An action and the records that binding made on the way (gathered folders and their indices), which must
+/// An action and the records that binding made on the way (gathered folders and their indices, what a search probed), which must
 /// be stored as blobs before the action can run.
 #[derive(Debug)]
 pub struct Bound {
@@ -105,6 +105,12 @@ fn resolve(
     match &input.from {
         Source::Path { artifact, .. } => Ok(Some(*artifact)),
         Source::Url { digest, .. } => Ok(Some(Artifact::Blob(*digest))),
+        Source::Probes { search } => {
+            let text = probes(cell, search).ok_or_else(|| BindError::NotMade(name.to_owned()))?;
+            let digest = BlobDigest::of(text.as_bytes());
+            blobs.push(text.as_bytes().to_vec());
+            Ok(Some(Artifact::Blob(digest)))
+        }
         Source::Output { stage, output, gather, .. } => {
             let plan = cell.plan();
             let members = expand::producers(cell, &input.from).unwrap_or_default();
@@ -120,6 +126,13 @@ fn resolve(
             }
         }
     }
+}
+
+/// What a program is given in the round of a cell.
+fn probes<'a>(cell: &Cell<'a>, search: &str) -> Option<&'a str> {
+    let search = cell.plan().axis(search)?.search()?;
+    let round = cell.index(&search.asks()?.rounds)?;
+    search.consulted.get(usize::try_from(round).ok()?).map(String::as_str)
 }
 
 #[derive(Serialize)]

@@ -151,6 +151,11 @@ pub enum Source {
         /// The expected content.
         digest: BlobDigest,
     },
+    /// What a search has probed so far, for the program that it asks.
+    Probes {
+        /// The search.
+        search: String,
+    },
     /// An output of another stage.
     Output {
         /// The stage.

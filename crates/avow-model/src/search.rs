@@ -8,8 +8,11 @@
 //! A search is an axis of the plan with one value, the one it found, and none before. The axis it probes
 //! ([`Probed`]) has the values asked for so far. Neither list is serialised.
 
+mod ask;
+
 use std::collections::BTreeSet;
 
+pub use self::ask::{Answer, Ask, Choice, Consultation, Dimension};
 use serde::{Deserialize, Serialize};
 
 use crate::axis::Points;
@@ -35,6 +38,9 @@ pub struct Search {
     /// The points asked for so far, as values of [`Search::axes`]; not part of the plan.
     #[serde(skip)]
     pub asked: Vec<Vec<Value>>,
+    /// What a program that is asked was given in each round; not part of the plan.
+    #[serde(skip)]
+    pub consulted: Vec<String>,
     /// How far it has come; not part of the plan.
     #[serde(skip)]
     pub state: State,
@@ -72,6 +78,8 @@ pub enum Method {
         /// One in this many is kept from one budget to the next.
         one_in: u64,
     },
+    /// Asks a program of the author's what to probe next, until it or the budget says that it is enough.
+    Ask(Ask),
 }
 
 /// Which values meet a goal.
@@ -154,6 +162,10 @@ pub struct Found {
     pub within: Option<(Value, Value)>,
     /// How many probes it took.
     pub probes: u64,
+    /// The point, as values of [`Search::axes`], where a program chose it. With several axes the value is then the
+    /// number of the probe, from 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub point: Vec<Value>,
 }
 
 /// Why a search ended without a value.
@@ -173,6 +185,18 @@ pub enum Void {
     NoNumber {
         /// The point, as the axes' values.
         at: String,
+    },
+    /// The program that was asked gave no answer that can be read.
+    BadAnswer {
+        /// The round, from 0.
+        round: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The program that was asked gave nothing but points that were probed before.
+    NothingNew {
+        /// The round, from 0.
+        round: u64,
     },
     /// It rests on another search that ended without a value.
     RestsOn {
@@ -196,6 +220,8 @@ pub struct Told {
 pub enum Step {
     /// These points are to be probed too.
     Ask(Vec<Vec<Value>>),
+    /// A program is to be asked.
+    Consult(Consultation),
     /// It is over.
     Found(Found),
     /// It is over, without a value.
@@ -218,16 +244,34 @@ impl Decision {
     /// Makes a plan what it is after this decision.
     pub fn apply(&self, plan: &mut Plan) {
         let Some(search) = search_mut(plan, &self.search) else { return };
-        let over = search.over.clone();
+        let axes: Vec<String> = search.axes().into_iter().map(str::to_owned).collect();
         match &self.answer {
             Step::Found(found) => search.state = State::Found(found.clone()),
             Step::Void(reason) => search.state = State::Void { reason: reason.clone() },
             Step::Ask(points) => {
                 search.asked.extend(points.iter().cloned());
-                let probed = plan.axes.iter_mut().find(|axis| axis.name == over).map(|axis| &mut axis.points);
-                if let Some(Points::Probed(probed)) = probed {
-                    probed.values.extend(points.iter().filter_map(|point| point.first().cloned()));
+                for (at, axis) in axes.iter().enumerate() {
+                    extend(plan, axis, points.iter().filter_map(|point| point.get(at)));
                 }
+            }
+            Step::Consult(consultation) => {
+                search.consulted.push(consultation.text.clone());
+                let rounds = search.asks().map(|ask| ask.rounds.clone());
+                if let (Some(rounds), Ok(round)) = (rounds, i64::try_from(consultation.round)) {
+                    extend(plan, &rounds, [&Value::Int(round)]);
+                }
+            }
+        }
+    }
+}
+
+/// Adds values to an axis that has those which a search asks for; each once.
+fn extend<'v>(plan: &mut Plan, axis: &str, values: impl IntoIterator<Item = &'v Value>) {
+    let points = plan.axes.iter_mut().find(|known| known.name == axis).map(|axis| &mut axis.points);
+    if let Some(Points::Probed(probed)) = points {
+        for value in values {
+            if !probed.values.contains(value) {
+                probed.values.push(value.clone());
             }
         }
     }
@@ -273,19 +317,20 @@ pub fn behind<'p>(plan: &'p Plan, stage: &'p str) -> BTreeSet<&'p str> {
 
 /// The other searches that must be over before a search can take a step.
 pub fn rests_on<'p>(plan: &'p Plan, name: &str, search: &'p Search) -> BTreeSet<&'p str> {
-    let mut others = behind(plan, &search.stage);
+    let mut others: BTreeSet<&str> = search.stages().flat_map(|stage| behind(plan, stage)).collect();
     others.remove(name);
     others
 }
 
-/// The stages that open searches want carried out now, sorted: what they measure, unless they wait for another.
+/// The stages that open searches want carried out now, sorted: what they measure and whom they ask, unless they wait
+/// for another.
 pub fn wanted(plan: &Plan) -> BTreeSet<&str> {
     let open: BTreeSet<&str> =
         searches(plan).filter(|(_, search)| !search.state.is_over()).map(|(name, _)| name).collect();
     let ready = |(name, search): &(&str, &Search)| {
         open.contains(name) && rests_on(plan, name, search).is_disjoint(&open)
     };
-    searches(plan).filter(ready).map(|(_, search)| search.stage.as_str()).collect()
+    searches(plan).filter(ready).flat_map(|(_, search)| search.stages()).collect()
 }
 
 /// Takes back everything that searches have asked for and found.
@@ -294,6 +339,7 @@ pub fn forget(plan: &mut Plan) {
         match &mut axis.points {
             Points::Search(search) => {
                 search.asked.clear();
+                search.consulted.clear();
                 search.state = State::Open;
             }
             Points::Probed(probed) => probed.values.clear(),
@@ -305,20 +351,40 @@ pub fn forget(plan: &mut Plan) {
 impl Search {
     /// Whether the cells of its axes are fewer than their product.
     pub fn is_ragged(&self) -> bool {
-        matches!(self.method, Method::Halving { .. })
+        matches!(self.method, Method::Halving { .. } | Method::Ask(_))
+    }
+
+    /// How it asks a program, where it does.
+    pub fn asks(&self) -> Option<&Ask> {
+        match &self.method {
+            Method::Ask(ask) => Some(ask),
+            _ => None,
+        }
+    }
+
+    /// The stage that it measures, and the one that it asks.
+    pub fn stages(&self) -> impl Iterator<Item = &str> {
+        [Some(self.stage.as_str()), self.asks().map(|ask| ask.program.as_str())].into_iter().flatten()
+    }
+
+    /// One coordinate of the point that it found, by the axis.
+    pub fn found(&self, axis: &str) -> Option<&Value> {
+        let State::Found(found) = &self.state else { return None };
+        found.point.get(self.axes().into_iter().position(|name| name == axis)?)
     }
 
     /// The axes of a probe.
     pub fn axes(&self) -> Vec<&str> {
         match &self.method {
             Method::Halving { budget, .. } => vec![&self.over, budget],
+            Method::Ask(ask) => ask.space.iter().map(|dimension| dimension.axis.as_str()).collect(),
             _ => vec![&self.over],
         }
     }
 
     /// The next step, when all points in `told` have been asked for and nothing else has. `declared` gives the
-    /// values of a declared axis.
-    pub fn step(&self, told: &[Told], declared: &dyn Fn(&str) -> Vec<Value>) -> Step {
+    /// values of a declared axis; `answers` are what a program that is asked wrote in each round so far.
+    pub fn step(&self, told: &[Told], declared: &dyn Fn(&str) -> Vec<Value>, answers: &[String]) -> Step {
         match &self.method {
             Method::Bisection { from, to, log, goal, until } => {
                 bisection::step((from, to, *log), goal, *until, self.at_most, told)
@@ -327,6 +393,7 @@ impl Search {
             Method::Halving { goal, budget, one_in } => {
                 halving(*goal, (&declared(&self.over), &declared(budget)), *one_in, self.at_most, told)
             }
+            Method::Ask(ask) => ask.step(self.at_most, told, &self.consulted, answers),
         }
     }
 }
@@ -392,7 +459,8 @@ fn ranked(goal: Extreme, points: &[Vec<Value>], told: &[Told]) -> Vec<Vec<Value>
 }
 
 fn found(value: &Value, within: Option<(Value, Value)>, told: &[Told]) -> Step {
-    Step::Found(Found { value: value.clone(), within, probes: told.len() as u64 })
+    let probes = told.len() as u64;
+    Step::Found(Found { value: value.clone(), within, probes, point: Vec::new() })
 }
 
 fn best(goal: Extreme, values: &[Value], at_most: u64, told: &[Told]) -> Step {

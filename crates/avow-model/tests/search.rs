@@ -22,6 +22,7 @@ fn search(method: Method, at_most: u64) -> Search {
         reduce: Gather::Mean,
         at_most,
         asked: Vec::new(),
+        consulted: Vec::new(),
         state: State::Open,
     }
 }
@@ -38,7 +39,7 @@ fn carry_out(
 ) -> (Step, Vec<Told>) {
     let mut told: Vec<Told> = Vec::new();
     for _ in 0..1000 {
-        match search.step(&told, axes) {
+        match search.step(&told, axes, &[]) {
             Step::Ask(points) => {
                 assert!(!points.is_empty());
                 for point in points {
@@ -52,7 +53,7 @@ fn carry_out(
                 // Order of telling does not matter.
                 let mut other = told.clone();
                 other.reverse();
-                assert_eq!(search.step(&other, axes), over);
+                assert_eq!(search.step(&other, axes, &[]), over);
                 return (over, told);
             }
         }
@@ -179,7 +180,7 @@ fn what_a_search_asks_for_and_finds_is_not_in_the_plans_digest() {
     decision(Step::Ask(vec![vec![float(0.5)], vec![float(1.0)]])).apply(&mut grown);
     assert_eq!(grown.axis("x").unwrap().len(), 2);
     assert!(grown.axis("limit").unwrap().is_empty());
-    let found = Found { value: float(1.0), within: None, probes: 2 };
+    let found = Found { value: float(1.0), within: None, probes: 2, point: Vec::new() };
     decision(Step::Found(found)).apply(&mut grown);
     assert_eq!(grown.axis("limit").unwrap().value(0), Some(float(1.0)));
     assert_ne!(grown, declared);

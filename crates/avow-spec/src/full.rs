@@ -14,7 +14,7 @@ use avow_model::op::MEASUREMENTS_FILE;
 use avow_model::plan::{
     Determinism, Input, Keep, MeasurementFile, Output, Plan, Program, Reuse, Source, Stage, Terms,
 };
-use avow_model::search::{self, Extreme, Gather, Goal, Method as Way, Search, Until};
+use avow_model::search::{self, Choice, Dimension, Extreme, Gather, Goal, Method as Way, Search, Until};
 use avow_model::value::Value;
 use serde_yaml::{Mapping, Value as Yaml};
 
@@ -124,6 +124,21 @@ fn points(axis: &Axis) -> Yaml {
     map.done()
 }
 
+fn interval(from: &Value, to: &Value, log: bool) -> Yaml {
+    let mut interval = Map::default();
+    interval.put("from", yaml(from));
+    interval.put("to", yaml(to));
+    interval.put("scale", if log { "log" } else { "linear" });
+    interval.done()
+}
+
+fn choice(choice: &Choice) -> Yaml {
+    match choice {
+        Choice::Between { from, to, log } => interval(from, to, *log),
+        Choice::Among(values) => Yaml::Sequence(values.iter().map(yaml).collect()),
+    }
+}
+
 fn search(search: &Search) -> Yaml {
     let mut map = Map::default();
     let extreme = |goal: &Extreme| match goal {
@@ -138,11 +153,7 @@ fn search(search: &Search) -> Yaml {
     match &search.method {
         Way::Bisection { from, to, log, goal, until } => {
             map.put("kind", "bisection");
-            let mut interval = Map::default();
-            interval.put("from", yaml(from));
-            interval.put("to", yaml(to));
-            interval.put("scale", if *log { "log" } else { "linear" });
-            map.map("over", [(search.over.clone(), interval.done())].into_iter());
+            map.map("over", [(search.over.clone(), interval(from, to, *log))].into_iter());
             map.put(
                 "goal",
                 match goal {
@@ -168,6 +179,13 @@ fn search(search: &Search) -> Yaml {
             map.put("budget", budget.as_str());
             map.put("goal", extreme(goal));
             map.put("one_in", *one_in);
+        }
+        Way::Ask(ask) => {
+            map.put("kind", "ask");
+            map.put("program", format!("{}.{}", ask.program, ask.output));
+            let one = |dimension: &Dimension| (dimension.axis.clone(), choice(&dimension.choice));
+            map.map("over", ask.space.iter().map(one));
+            map.put("goal", extreme(&ask.goal));
         }
     }
     map.put("measure", format!("{}.{}", search.stage, search.measure));
@@ -242,6 +260,7 @@ fn input(input: &Input) -> Yaml {
             map.put("digest", digest.to_string());
             map.put("at", input.mount.as_str());
         }
+        Source::Probes { search } => map.put("from", format!("{search}.probes")),
         Source::Output { stage, output, at, gather } => {
             map.put("from", format!("{stage}.{output}"));
             map.map("at", at.iter().map(|(k, v)| (k.clone(), yaml(v))));

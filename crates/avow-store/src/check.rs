@@ -4,6 +4,9 @@
 //! to keep must be there, and so must every ledger head that somebody cites and every journal that a ledger
 //! names: whole lines cut from an end leave no other trace. The index must equal what the journals say. Each
 //! problem is a value that names a file and a remedy; nothing is repaired here.
+//!
+//! Runs may go on meanwhile. What was looked at first is then older than what names it: so whatever seems to be missing is
+//! looked for again before it is told, and the last line of a journal whose run lives may still be on its way.
 
 mod needs;
 mod problem;
@@ -68,6 +71,8 @@ pub struct Report {
 #[derive(Default)]
 struct Known {
     sound: HashSet<BlobDigest>,
+    /// All that were there when the blobs were listed.
+    surveyed: HashSet<BlobDigest>,
     runs: HashSet<String>,
     lines: HashSet<LineDigest>,
     leaves: HashSet<RegistrationDigest>,
@@ -119,6 +124,7 @@ fn check_blobs(
     let (digests, foreign) = blobs.survey()?;
     report.problems.extend(foreign.into_iter().map(stranger));
     let (count, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+    known.surveyed.extend(&digests);
     let digests = drawn(digests, known)?;
     let of = digests.len() as u64;
     let checked = digests.par_iter().map(|digest| {
@@ -136,7 +142,9 @@ fn check_blobs(
                 report.problems.push(Problem::CorruptBlob { file, digest, found });
             }
             Err(StoreError::NotAFile { .. }) => report.problems.push(stranger(file)),
-            // Moved away since the survey, or not readable for us.
+            // Collected since the survey; who needs it will miss it.
+            Err(StoreError::Missing { .. }) => {}
+            // Not readable for us.
             Err(error) => report.problems.push(Problem::Unreadable { file, reason: chain(&error) }),
         }
     }
@@ -190,10 +198,13 @@ fn check_references(project: &Project, blobs: &FileBlobs, report: &mut Report) -
 
 fn check_journals(project: &Project, known: &mut Known, report: &mut Report) -> Result<(), StoreError> {
     for file in journal::journals(project)? {
+        // Asked first: one that ends meanwhile has written its last line when it is read.
+        let live = file.is_live()?;
         let journal = file.read()?;
         report.journals += 1;
         match &journal.damage {
             None => {}
+            Some(Damage::Torn { .. }) if live => {}
             Some(Damage::Torn { bytes }) => {
                 report.problems.push(Problem::TornJournal { file: file.path.clone(), bytes: *bytes });
             }
@@ -253,16 +264,22 @@ fn check_ledgers(project: &Project, known: &mut Known, report: &mut Report) -> R
                 }
             });
         }
-        take_ledger(&ledger, &path, known, report);
+        take_ledger(project, &ledger, &path, known, report)?;
         if let Some(stray) = file.stray()? {
             report.problems.push(Problem::StrayLedger { file: path.clone(), entries: stray.entries().len() });
-            take_ledger(&stray, &path, known, report);
+            take_ledger(project, &stray, &path, known, report)?;
         }
     }
     Ok(())
 }
 
-fn take_ledger(ledger: &Ledger, path: &std::path::Path, known: &mut Known, report: &mut Report) {
+fn take_ledger(
+    project: &Project,
+    ledger: &Ledger,
+    path: &std::path::Path,
+    known: &mut Known,
+    report: &mut Report,
+) -> Result<(), StoreError> {
     let mut missing = HashSet::new();
     for entry in ledger.entries() {
         known.leaves.insert(entry.leaf);
@@ -273,6 +290,9 @@ fn take_ledger(ledger: &Ledger, path: &std::path::Path, known: &mut Known, repor
         let (Some(run), Some(line)) = (text("run"), text("journal").and_then(|hex| hex.parse().ok())) else {
             continue;
         };
+        if !known.lines.contains(&line) {
+            read_again(project, run, known)?;
+        }
         if known.lines.contains(&line) || !missing.insert(run.to_owned()) {
             continue;
         }
@@ -283,6 +303,18 @@ fn take_ledger(ledger: &Ledger, path: &std::path::Path, known: &mut Known, repor
             Problem::MissingJournal { file, run: run.to_owned() }
         });
     }
+    Ok(())
+}
+
+/// Takes in the lines that a run has written since its journal was read: the ledger may name one of them.
+fn read_again(project: &Project, run: &str, known: &mut Known) -> Result<(), StoreError> {
+    // A name that no run has is no file.
+    let file = files::check_name(run).is_ok().then(|| journal::journal(project, run)).transpose()?.flatten();
+    if let Some(file) = file {
+        known.lines.extend(digests(&file.read()?));
+        known.runs.insert(run.to_owned());
+    }
+    Ok(())
 }
 
 fn check_citations(known: &Known, report: &mut Report) {

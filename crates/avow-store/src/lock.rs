@@ -78,10 +78,7 @@ impl RunLock {
         if !lock(&file, &path, FlockOperation::NonBlockingLockExclusive)? {
             return Err(LockError::Held { holder: holder(&path), path });
         }
-        let text = format!("{}\n", std::process::id());
-        disk::shorten(&file, &path, 0)
-            .and_then(|()| disk::write(&file, &path, text.as_bytes()))
-            .context("write", &path)?;
+        sign(&file, &path)?;
         Ok(RunLock { _file: file, path })
     }
 
@@ -146,10 +143,22 @@ pub struct IndexLock {
 impl IndexLock {
     /// Takes it where nobody has it.
     pub fn try_acquire(project: &Project) -> Result<Option<IndexLock>, LockError> {
-        let path = project.store().join("index.lock");
+        let path = IndexLock::path(project);
         let file = open(&path)?;
-        let taken = lock(&file, &path, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(taken.then_some(IndexLock { _file: file }))
+        if !lock(&file, &path, FlockOperation::NonBlockingLockExclusive)? {
+            return Ok(None);
+        }
+        sign(&file, &path)?;
+        Ok(Some(IndexLock { _file: file }))
+    }
+
+    /// The process that took it last, which has it as long as it lives.
+    pub fn holder(project: &Project) -> Option<u32> {
+        holder(&IndexLock::path(project))
+    }
+
+    fn path(project: &Project) -> PathBuf {
+        project.store().join("index.lock")
     }
 }
 
@@ -214,6 +223,14 @@ pub(crate) fn refused(error: std::io::Error, path: &Path) -> LockError {
         }
         _ => LockError::Store(StoreError::Io { action: "lock", path: path.to_owned(), source: error }),
     }
+}
+
+/// Writes down which process has a lock, for people.
+fn sign(file: &File, path: &Path) -> Result<(), StoreError> {
+    let text = format!("{}\n", std::process::id());
+    disk::shorten(file, path, 0)
+        .and_then(|()| disk::write(file, path, text.as_bytes()))
+        .context("write", path)
 }
 
 fn holder(path: &Path) -> Option<u32> {

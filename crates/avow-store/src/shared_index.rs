@@ -12,6 +12,7 @@
 mod client;
 mod protocol;
 mod server;
+mod silence;
 
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
@@ -25,8 +26,11 @@ use crate::project::Project;
 use crate::record::{RecordStore, Recorded, SledIndex};
 use crate::stamp::{FileStamp, StampCache};
 
+pub use silence::{Holder, is_stopped};
+
 use client::Client;
 use server::Server;
+use silence::Silence;
 
 /// How often a call is made to a new owner before it is given up: an owner that breaks off each time is at fault.
 const OWNERS: usize = 50;
@@ -50,6 +54,7 @@ pub struct SharedIndex {
     /// The lock of the session, which lives as long as this: an owner needs it.
     runner: RunLock,
     opening: Mutex<Opening>,
+    silence: Silence,
 }
 
 enum Role {
@@ -82,6 +87,7 @@ impl SharedIndex {
             role: RwLock::new(Role::None),
             runner,
             opening: Mutex::new(Opening::Complete),
+            silence: Silence::default(),
         };
         while !index.elect()? {
             if waiting().is_break() {
@@ -90,6 +96,12 @@ impl SharedIndex {
             std::thread::sleep(PAUSE);
         }
         Ok(index)
+    }
+
+    /// Has `hook` called every few seconds in which an owner does not answer a call: it may be stopped. The call is
+    /// waited for all the same.
+    pub fn when_silent(&self, hook: impl Fn(&Holder, Duration) + Send + Sync + 'static) {
+        self.silence.tell(Box::new(hook));
     }
 
     /// What opening the index took, where this process opened it last.
@@ -177,7 +189,7 @@ impl SharedIndex {
             *role = Role::Owner(Owner { index, _server: server, _lock: lock });
             return Ok(true);
         }
-        match Client::connect(&self.project) {
+        match Client::connect(&self.project, self.silence.clone()) {
             Ok(client) => {
                 *role = Role::Client(client);
                 Ok(true)

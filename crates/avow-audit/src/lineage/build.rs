@@ -366,6 +366,8 @@ impl Builder<'_> {
                 self.put(&id, Thing::Url { url: url.clone(), digest: *digest }, Vec::new());
                 id
             }
+            // A text that follows from the measurements at the probes; the journal's decisions name their attempts.
+            From::Probes { .. } => self.artifact(artifact, None),
             From::Output { .. } => {
                 let cell = expand::cell(self.evidence.plan, member);
                 let id = self.artifact(artifact, None);

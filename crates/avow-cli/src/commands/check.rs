@@ -79,7 +79,8 @@ fn say_good(spec: &Spec, compiled: &Compiled, full: bool, output: &Output) -> Re
         words::count(plan.claims.len() as u64, "claim"),
     ))?;
     for (name, search) in searches(plan) {
-        let Search { at_most, stage, measure, over, .. } = search;
+        let Search { at_most, stage, measure, .. } = search;
+        let over = search.axes().join(", ");
         output
             .data(format!("  search {name}: over {over}, by {stage}.{measure}, at most {at_most} probes"))?;
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use avow_engine::{
     Judge, Notice, Options, Report, Session, Verify, current_registration, ledger_of,
@@ -15,6 +15,7 @@ use avow_model::journal::Closing;
 use avow_model::plan::{Plan, Source, Terms};
 use avow_planner::{Reason, Settings};
 use avow_store::index::Opening;
+use avow_store::shared_index::Holder;
 use avow_store::{BlobStore, Project, RecordStore};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -158,7 +159,27 @@ impl Control {
 
 /// Opens the store beside other runs. A token that is raised ends the waiting for a command that is alone in it.
 pub fn session(project: &Project, output: &Output, cancel: Option<&Cancel>) -> Result<Session, Failure> {
-    Session::open(project.clone(), patience(output, cancel)).map_err(failure::engine)
+    let mut patience = patience(output, cancel);
+    let mut told = false;
+    let waiting = |holder: Option<u32>| {
+        let index = if holder.is_none() && !told { Holder::of(project) } else { Holder::default() };
+        if index.stopped {
+            told = true;
+            output.always(words::silent(&index, None));
+        }
+        patience(holder)
+    };
+    let session = Session::open(project.clone(), waiting).map_err(failure::engine)?;
+    let (output, last) = (*output, Mutex::new(None));
+    session.index.when_silent(move |holder, silent| {
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        // Threads that wait for the same answer say it once, and again only where something else is to be said.
+        if last.as_ref() != Some(holder) {
+            *last = Some(holder.clone());
+            output.always(words::silent(holder, Some(silent)));
+        }
+    });
+    Ok(session)
 }
 
 /// Waits for another command until the token is raised, and says so once.

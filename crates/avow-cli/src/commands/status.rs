@@ -2,6 +2,7 @@
 
 use avow_model::journal::{Closing, Counts};
 use avow_model::summary::RunSummary;
+use avow_store::shared_index::is_stopped;
 use avow_store::{Catalogue, Presence, Project, journal, presence};
 use serde_json::json;
 
@@ -105,6 +106,9 @@ fn how(state: &RunSummary, runner: Option<u32>) -> String {
         (Some(Closing::Interrupted), _) => "interrupted; `avow run` goes on".to_owned(),
         (Some(Closing::Abandoned), _) => "died; `avow run` goes on".to_owned(),
         (None, Some(0)) => "running".to_owned(),
+        (None, Some(pid)) if is_stopped(pid) => {
+            format!("stopped (process {pid}); `kill -CONT {pid}` lets it go on")
+        }
         (None, Some(pid)) => format!("running (process {pid})"),
         (None, None) => "died; `avow run` goes on".to_owned(),
     }

@@ -22,7 +22,7 @@ use std::thread;
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
-    RulesetCreated, RulesetCreatedAttr, RulesetError,
+    RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
 };
 use rustix::fs::{Mode, OFlags, open};
 
@@ -34,11 +34,16 @@ pub(crate) const NEEDED: u32 = 3;
 /// The oldest version that denies TCP.
 pub(crate) const NETWORK_NEEDED: u32 = 4;
 
+/// The oldest version that keeps abstract Unix sockets apart.
+const SCOPES_NEEDED: u32 = 6;
+
 /// The part of a rule set that all attempts share.
 #[derive(Debug)]
 pub(crate) struct Protection {
     devices: Vec<Opened>,
     network: bool,
+    /// Whether it can deny abstract Unix sockets of others.
+    scopes: bool,
 }
 
 /// An opened path and what may be done beneath it.
@@ -55,7 +60,7 @@ pub(crate) struct Allowed {
     pub(crate) reads: Option<Arc<Grants>>,
     /// Files and folders outside the blobs that are inputs of this attempt.
     pub(crate) inputs: Vec<PathBuf>,
-    /// Whether TCP is denied.
+    /// Whether the network is denied: TCP here, all else by [`super::sockets`].
     pub(crate) offline: bool,
 }
 
@@ -147,7 +152,7 @@ impl Protection {
         // A device that does not exist here needs no rule.
         let devices =
             paths.into_iter().filter_map(|(path, access)| Opened::new(Path::new(&path), access).ok());
-        Self { devices: devices.collect(), network: abi >= NETWORK_NEEDED }
+        Self { devices: devices.collect(), network: abi >= NETWORK_NEEDED, scopes: abi >= SCOPES_NEEDED }
     }
 
     /// Whether it can deny TCP.
@@ -179,6 +184,9 @@ impl Protection {
         if allowed.offline && self.network {
             rules = rules.handle_access(AccessNet::from_all(ABI::V4)).map_err(ConfineError::Rules)?;
         }
+        if allowed.offline && self.scopes {
+            rules = rules.scope(Scope::AbstractUnixSocket).map_err(ConfineError::Rules)?;
+        }
         let inputs: Vec<Opened> = match &allowed.reads {
             Some(_) => allowed.inputs.iter().filter_map(|path| Opened::for_reading(path)).collect(),
             None => Vec::new(),
@@ -198,6 +206,7 @@ pub(crate) fn within<T: Send>(
     rules: Option<&Rules>,
     work: impl FnOnce() -> T + Send,
 ) -> Result<T, ConfineError> {
+    let offline = rules.is_some_and(|rules| rules.allowed.offline);
     let set = rules.map(|rules| rules.set.try_clone()).transpose().map_err(ConfineError::System)?;
     thread::scope(|scope| {
         let confined = thread::Builder::new()
@@ -209,6 +218,9 @@ pub(crate) fn within<T: Send>(
                     None => {
                         rustix::thread::set_no_new_privs(true).map_err(|e| ConfineError::System(e.into()))?
                     }
+                }
+                if offline {
+                    super::sockets::deny().map_err(ConfineError::System)?;
                 }
                 Ok(work())
             })

@@ -68,6 +68,23 @@ pub(super) fn linked(program: &Path, witness: &mut Witness) -> Linked {
     linked
 }
 
+/// The library of a name that the loader finds for a program which names these folders.
+pub(super) fn named(name: &str, folders: &[PathBuf], witness: &mut Witness) -> Option<PathBuf> {
+    let own = needs(&std::env::current_exe().ok()?, witness)?;
+    let target = (own.wide, own.machine);
+    let system = system_folders(witness);
+    let mut all = folders.iter().chain(&system);
+    all.find_map(|folder| fitting(&folder.join(name), target, witness)).map(|(path, _)| path)
+}
+
+/// The absolute folders in which the bytes of a compiled program tell the loader to look.
+pub(crate) fn folders(bytes: &[u8]) -> Vec<PathBuf> {
+    let Ok(elf) = Elf::parse(bytes) else { return Vec::new() };
+    let lists = if elf.runpaths.is_empty() { &elf.rpaths } else { &elf.runpaths };
+    let all = lists.iter().flat_map(|list| list.split(':'));
+    all.filter(|folder| folder.starts_with('/')).map(PathBuf::from).collect()
+}
+
 /// The file itself, where it is there and made for this machine.
 fn fitting(path: &Path, target: (bool, u16), witness: &mut Witness) -> Option<(PathBuf, Needs)> {
     // Also where nothing is: it may come to be there.

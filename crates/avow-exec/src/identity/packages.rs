@@ -59,6 +59,29 @@ impl Identities {
         })
     }
 
+    /// What packages and loose modules of these names are under an interpreter.
+    pub(super) fn named(
+        &self,
+        interpreter: &str,
+        packages: &BTreeSet<String>,
+        modules: &BTreeSet<String>,
+    ) -> Packages {
+        let Some(facts) =
+            self.interpreter(interpreter).filter(|_| !(packages.is_empty() && modules.is_empty()))
+        else {
+            return Packages::default();
+        };
+        let words = |names: &BTreeSet<String>| names.iter().map(String::as_str).collect::<Vec<_>>().join(" ");
+        let place = facts.search.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(":");
+        let key = format!("named packages {}, modules {}, in {place}", words(packages), words(modules));
+        self.memory.answer(&key, |witness| {
+            let mut search = Search::new(&facts, witness);
+            packages.iter().for_each(|name| search.package(name));
+            modules.iter().for_each(|module| search.module(module));
+            search.packages
+        })
+    }
+
     /// Versions of everything installed for an interpreter, by normalised name.
     pub fn installed(&self, interpreter: &str) -> Option<BTreeMap<String, String>> {
         let facts = self.interpreter(interpreter)?;
@@ -111,6 +134,13 @@ impl<'w> Search<'w> {
             }
         }
         owners
+    }
+
+    /// A package by its name: the one that is found first.
+    fn package(&mut self, name: &str) {
+        if let Some(index) = self.all.iter().position(|distribution| distribution.name == name) {
+            self.distribution(index);
+        }
     }
 
     /// A package, and what it requires.

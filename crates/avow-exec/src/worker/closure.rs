@@ -22,7 +22,7 @@ pub(crate) struct Closure {
 }
 
 impl Closure {
-    /// Of everything that an action lays out.
+    /// Of everything that an action lays out, and what says whether it can be carried out.
     ///
     /// # Errors
     /// Those of the store; a blob that is missing or damaged is no error but [`Closure::missing`].
@@ -79,7 +79,8 @@ impl Closure {
     }
 }
 
-/// Code and inputs of an action.
+/// Code and inputs of an action, and the record of what its programs load.
 pub(crate) fn artifacts(action: &Action) -> impl Iterator<Item = Artifact> {
-    action.code.map(Artifact::Tree).into_iter().chain(action.inputs.values().copied())
+    let loads = action.loads.map(Artifact::Blob);
+    action.code.map(Artifact::Tree).into_iter().chain(loads).chain(action.inputs.values().copied())
 }

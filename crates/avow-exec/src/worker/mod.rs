@@ -9,6 +9,7 @@
 mod body;
 mod cache;
 mod closure;
+mod demand;
 pub mod frame;
 pub mod pack;
 pub mod protocol;

@@ -14,6 +14,7 @@ use avow_model::plan::Terms;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+pub use super::demand::Demand;
 use crate::Execution;
 
 /// The version of everything in this module, of the paths and of the frames.
@@ -221,7 +222,7 @@ pub enum Refusal {
         /// Those.
         blobs: Vec<BlobDigest>,
     },
-    /// Operations or programs here are not those that the action demands.
+    /// Operations, programs or what they load are here not those that the action demands.
     Mismatch {
         /// Each of them.
         differences: Vec<Difference>,
@@ -242,7 +243,7 @@ pub struct Difference {
     pub what: Part,
     /// Its name.
     pub name: String,
-    /// The identity that the action demands.
+    /// The identity that the action demands: a digest, or a version where that differs.
     pub wanted: String,
     /// The identity that is there; `None` where there is none.
     pub found: Option<String>,
@@ -256,6 +257,26 @@ pub enum Part {
     Op,
     /// A program found on `PATH`.
     Program,
+    /// A shared library.
+    Library,
+    /// An installed package.
+    Package,
+    /// A module that no installer knows.
+    Module,
+    /// Room for code and inputs, in bytes. Known to the client alone.
+    Room,
+}
+
+impl Part {
+    /// What a record of loads calls it.
+    pub(crate) fn of(kind: &str) -> Part {
+        match kind {
+            "library" => Part::Library,
+            "package" => Part::Package,
+            "module" => Part::Module,
+            _ => Part::Program,
+        }
+    }
 }
 
 /// A message that is not one of this protocol.
@@ -328,10 +349,22 @@ pub fn differences(
 
 impl std::fmt::Display for Difference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let short = |text: &str| text.chars().take(8).collect::<String>();
+        if self.what == Part::Room {
+            let (wanted, found) = (&self.wanted, self.found.as_deref().unwrap_or("0"));
+            return write!(f, "its cache holds {found} bytes, and code and inputs have {wanted}");
+        }
+        // Digests are shown by their beginning, versions whole.
+        let short = |text: &str| {
+            let digest = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+            text.chars().take(if digest { 8 } else { text.len() }).collect::<String>()
+        };
         let what = match self.what {
             Part::Op => "operation",
             Part::Program => "program",
+            Part::Library => "library",
+            Part::Package => "package",
+            Part::Module => "module",
+            Part::Room => "room",
         };
         match &self.found {
             Some(found) => {

@@ -18,12 +18,15 @@ use std::time::{Duration, Instant};
 
 use avow_model::action::Action;
 use avow_model::attempt::{AttemptId, Outcome};
-use avow_model::digest::{Artifact, BlobDigest};
+use avow_model::digest::{ActionDigest, Artifact, BlobDigest};
+use avow_model::loads::Loads;
 use avow_model::plan::Terms;
-use avow_store::{BlobStore, Project};
+use avow_store::{BlobStore, Project, StoreError};
 use tokio::sync::{OnceCell, watch};
 
-use super::protocol::{Beat, Description, Difference, PROTOCOL, Stop, decode, differences, encode};
+use super::closure::{Closure, artifacts};
+use super::demand::Demand;
+use super::protocol::{Beat, Description, Difference, PROTOCOL, Part, Stop, decode, differences, encode};
 use super::token::Token;
 use crate::cancel::{Cancel, Level};
 use crate::{ExecError, Execution, Secrets};
@@ -58,7 +61,7 @@ pub enum RemoteError {
         /// What happened.
         reason: String,
     },
-    /// It has other operations or programs than the action demands.
+    /// It has other operations or programs than the action demands, or these load something else there.
     #[error("the worker `{}` cannot carry it out: {}", .0.url, .0)]
     Unsuitable(Misfit),
     /// It refused for another reason, which would be the same the next time.
@@ -74,6 +77,9 @@ pub enum RemoteError {
     Exec(#[from] ExecError),
 }
 
+/// How many differences are told one by one.
+const TOLD: usize = 6;
+
 /// What a worker lacks for an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {
@@ -85,8 +91,12 @@ pub struct Misfit {
 
 impl std::fmt::Display for Misfit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let all: Vec<String> = self.differences.iter().map(Difference::to_string).collect();
-        f.write_str(&all.join("; "))
+        let told: Vec<String> = self.differences.iter().take(TOLD).map(Difference::to_string).collect();
+        f.write_str(&told.join("; "))?;
+        match self.differences.len().saturating_sub(TOLD) {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more differences"),
+        }
     }
 }
 
@@ -105,6 +115,8 @@ struct Inner {
     temporary: PathBuf,
     known: Mutex<Arc<Known>>,
     done: Mutex<Vec<String>>,
+    /// Bytes of artifacts.
+    sizes: Mutex<HashMap<Artifact, u64>>,
     health: watch::Sender<Health>,
     /// When the worker last said anything.
     heard: Mutex<Instant>,
@@ -114,6 +126,8 @@ struct Inner {
 struct Known {
     description: Description,
     programs: Mutex<HashMap<String, Option<BlobDigest>>>,
+    /// How what it has differs from what actions load, by what the demand is made of.
+    loads: Mutex<HashMap<BlobDigest, Vec<Difference>>>,
     /// Blobs that it has, as far as we know.
     present: Mutex<HashSet<BlobDigest>>,
     /// Artifacts that were sent whole, or are just being sent: each by one attempt, and the others wait.
@@ -132,6 +146,7 @@ impl Known {
         Arc::new(Known {
             description,
             programs: Mutex::default(),
+            loads: Mutex::default(),
             present: Mutex::default(),
             artifacts: Mutex::default(),
             large: Mutex::default(),
@@ -169,6 +184,7 @@ impl Remote {
             temporary: project.temporary(),
             known: Mutex::new(Known::new(description)),
             done: Mutex::default(),
+            sizes: Mutex::default(),
             health: watch::Sender::new(Health::Up),
             heard: Mutex::new(Instant::now()),
         });
@@ -191,7 +207,8 @@ impl Remote {
         self.0.health.subscribe()
     }
 
-    /// What it lacks for an action; `None` where nothing is lacking. Asks for programs it was not asked for before.
+    /// What it lacks for an action; `None` where nothing is lacking. Asks for programs, and for what they load, where it
+    /// was not asked before.
     ///
     /// # Errors
     /// [`RemoteError::Unreachable`].
@@ -211,11 +228,73 @@ impl Remote {
             })?;
             lock(&known.programs).extend(unknown.into_iter().zip(found));
         }
+        let loads = self.lacking_loads(&known, action).await?;
+        let room = self.lacking_room(&known, action).await?;
         let programs = lock(&known.programs);
         let op = |name: &str| known.description.ops.get(name).cloned();
-        let differences = differences(action, op, |word| programs.get(word).copied().flatten());
+        let mut differences = differences(action, op, |word| programs.get(word).copied().flatten());
+        differences.extend(loads.into_iter().chain(room));
         let misfit = Misfit { url: self.url().to_owned(), differences };
         Ok((!misfit.differences.is_empty()).then_some(misfit))
+    }
+
+    /// How what the worker has differs from what the action's programs load.
+    async fn lacking_loads(&self, known: &Known, action: &Action) -> Result<Vec<Difference>, RemoteError> {
+        if action.loads.is_none() {
+            return Ok(Vec::new());
+        }
+        let words: Vec<&String> = action.toolchain.keys().collect();
+        let name = BlobDigest::of(&encode(&(action.loads, action.code, words)));
+        if let Some(differences) = lock(&known.loads).get(&name) {
+            return Ok(differences.clone());
+        }
+        let (blobs, of) = (Arc::clone(&self.0.blobs), action.clone());
+        let demand = send::blocking(move || Demand::of(blobs.as_ref(), &of)).await;
+        let Some(demand) = demand.map_err(|error| RemoteError::Exec(ExecError::Store(error)))? else {
+            return Ok(Vec::new());
+        };
+        let answer = self.0.http.post("/loads", encode(&demand)).await;
+        let answer = answer.map_err(|error| self.0.http.failed(error))?;
+        let found: Loads = decode(&answer).map_err(|error| RemoteError::Refused {
+            url: self.url().to_owned(),
+            reason: error.to_string(),
+        })?;
+        let differences = demand.differences(&found);
+        lock(&known.loads).insert(name, differences.clone());
+        Ok(differences)
+    }
+
+    /// Whether code and inputs are more than the worker's cache can hold. What was sent before fits.
+    async fn lacking_room(&self, known: &Known, action: &Action) -> Result<Option<Difference>, RemoteError> {
+        let sent =
+            |artifact: &Artifact| lock(&known.artifacts).get(artifact).is_some_and(|cell| cell.initialized());
+        if artifacts(action).all(|artifact| sent(&artifact)) {
+            return Ok(None);
+        }
+        let (inner, of) = (Arc::clone(&self.0), action.clone());
+        let size = send::blocking(move || {
+            artifacts(&of).map(|artifact| inner.size(artifact)).sum::<Result<u64, _>>()
+        });
+        let size = size.await.map_err(|error| RemoteError::Exec(ExecError::Store(error)))?;
+        let limit = known.description.blob_limit;
+        Ok((size > limit).then(|| Difference {
+            what: Part::Room,
+            name: String::new(),
+            wanted: size.to_string(),
+            found: Some(limit.to_string()),
+        }))
+    }
+
+    /// Whether it keeps a checkpoint from which the next attempt at an action can go on.
+    ///
+    /// # Errors
+    /// Where it does not answer.
+    pub async fn has_checkpoint(&self, action: ActionDigest) -> Result<bool, RemoteError> {
+        match self.0.http.get(&format!("/checkpoints/{}/{action}", self.0.project)).await {
+            Ok(_) => Ok(true),
+            Err(CallError::Refused(super::protocol::Refusal::Unknown)) => Ok(false),
+            Err(error) => Err(self.0.http.failed(error)),
+        }
     }
 
     /// Carries an action out there. Dropping the future ends the attempt.
@@ -255,6 +334,20 @@ impl Inner {
             *known = Known::new(description);
         }
         Ok(Arc::clone(&known))
+    }
+
+    /// The bytes of an artifact, as far as they are here.
+    fn size(&self, artifact: Artifact) -> Result<u64, StoreError> {
+        if let Some(size) = lock(&self.sizes).get(&artifact) {
+            return Ok(*size);
+        }
+        let blobs = Closure::of_artifact(self.blobs.as_ref(), artifact)?.blobs;
+        let mut size = 0_u64;
+        for digest in blobs {
+            size = size.saturating_add(self.blobs.size(digest)?.unwrap_or(0));
+        }
+        lock(&self.sizes).insert(artifact, size);
+        Ok(size)
     }
 
     fn hear(&self) {

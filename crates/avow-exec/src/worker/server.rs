@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use avow_model::attempt::AttemptId;
 use avow_model::digest::BlobDigest;
+use avow_model::loads::Loads;
 use avow_store::{BlobStore, FileBlobs, MemoryStamps, Project, StoreError};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -26,9 +27,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use super::cache::Cache;
-use super::protocol::{Description, PROTOCOL, is_attempt};
+use super::demand::Demand;
+use super::protocol::{Description, PROTOCOL, encode, is_attempt};
 use super::token::Token;
 use crate::cancel::{Cancel, Level};
+use crate::identity::Identities;
 use crate::{
     Bounds, Config, Confinement, ExecError, LocalExecutor, attempt_folders, clear_leftovers, end_survivors,
     rescue_checkpoints,
@@ -43,6 +46,9 @@ const HEAD: Duration = Duration::from_secs(60);
 const FORGOTTEN: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// How long the identity of a program is believed.
 const FRESH: Duration = Duration::from_secs(10);
+
+/// The same for what programs load, before each attempt.
+pub(crate) const FRESH_LOADS: Duration = Duration::from_secs(1);
 
 /// Tells the identity of a program by the word that a command uses for it.
 pub type Identify = Arc<dyn Fn(&str) -> Option<BlobDigest> + Send + Sync>;
@@ -117,6 +123,9 @@ pub(crate) struct Shared {
     pub(crate) memory: Arc<Semaphore>,
     identify: Identify,
     known: Mutex<HashMap<String, (Instant, Option<BlobDigest>)>>,
+    identities: Mutex<Identities>,
+    /// What there is of what was demanded, by the digest of the demand.
+    loads: Mutex<HashMap<BlobDigest, (Instant, Loads)>>,
     /// Held for as long as the worker lives.
     _lock: std::fs::File,
 }
@@ -152,6 +161,7 @@ impl Server {
             }
             Err(error) => tracing::warn!(%error, "folders of an earlier worker stay behind"),
         }
+        let identities = Identities::new(&setup.folder, Some(project.cache().join("loads.json")));
         let instance = avow_store::nonce().map_err(WorkerError::Store)?;
         let description = Description {
             protocol: PROTOCOL,
@@ -177,6 +187,8 @@ impl Server {
             executor,
             identify: setup.identify,
             known: Mutex::default(),
+            identities: Mutex::new(identities),
+            loads: Mutex::default(),
             _lock: lock,
         })))
     }
@@ -278,6 +290,30 @@ impl Shared {
             known.clear();
         }
         known.insert(word.to_owned(), (Instant::now(), found));
+        found
+    }
+}
+
+impl Shared {
+    /// What there is here of what an action's programs load. An answer that is not older than `age` will do; a new
+    /// one costs a look at each file that it rests on.
+    pub(crate) fn loads(&self, demand: &Demand, age: Duration) -> Loads {
+        let name = BlobDigest::of(&encode(demand));
+        let lock = || self.loads.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, known)) = lock().get(&name)
+            && at.elapsed() < age
+        {
+            return known.clone();
+        }
+        let identities = self.identities.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = demand.here(&identities);
+        identities.remember();
+        drop(identities);
+        let mut known = lock();
+        if known.len() > 1_000 {
+            known.clear();
+        }
+        known.insert(name, (Instant::now(), found.clone()));
         found
     }
 }

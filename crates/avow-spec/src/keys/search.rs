@@ -1,7 +1,7 @@
 //! Keys of an adaptive search.
 
 use super::{Form, Key, Names, Shape, Table, Word};
-use super::{form, form_later, key, must, word, word_later};
+use super::{form, key, must, word, word_later};
 
 static SCALES: &[Word] = &[
     word("linear", "the middle of an interval is the mean of its ends"),
@@ -60,7 +60,12 @@ static COMMON: Table = Table {
             "mean",
             "how the values at one probe (over seeds and all other axes) become one number",
         ),
-        key("at_most", Shape::Int(1, 100_000), "1000", "the most probes; with no answer by then it is void"),
+        key(
+            "at_most",
+            Shape::Int(1, 100_000),
+            "1000",
+            "the most probes; with no answer by then it is void, and `ask` takes the best of them",
+        ),
     ],
     with: &[],
 };
@@ -112,11 +117,30 @@ static HALVING: Table = Table {
     with: &[&COMMON],
 };
 
+static ASK: Table = Table {
+    name: "search: ask",
+    about: "Asks a program of your own what to probe next, until it says `stop` or the probes are used up; finds the best probe. The program is a stage that reads `SEARCH.probes` and writes its answer.",
+    keys: &[
+        KIND,
+        must(
+            "over",
+            Shape::Named(
+                Names::Variable,
+                &Shape::Either(&[Shape::List(&Shape::Scalar), Shape::Map(&INTERVAL)]),
+            ),
+            "the axes that it makes, and where on each the program may choose: an interval or a list",
+        ),
+        must("program", Shape::Selector, "`stage.output`: the file in which the stage gives its answer"),
+        must("goal", Shape::Word(EXTREMES), "which probe is best"),
+    ],
+    with: &[&COMMON],
+};
+
 /// The searches by the word under `kind`.
 pub(crate) static SEARCHES: &[Form] = &[
     form("bisection", &BISECTION),
     form("argmin", &BEST),
     form("argmax", &BEST),
     form("halving", &HALVING),
-    form_later("ask"),
+    form("ask", &ASK),
 ];

@@ -156,6 +156,9 @@ fn attribute_names(axis: &Axis) -> Vec<String> {
             all.into_iter().cloned().collect()
         }
         Points::Derived(_) => Vec::new(),
+        Points::Search(search) if search.asks().is_some() => {
+            search.axes().into_iter().map(str::to_owned).collect()
+        }
         _ if axis.value(0).is_some_and(|v| v.as_i64().is_some()) => {
             seed::ROLES.iter().map(|role| (*role).to_owned()).collect()
         }

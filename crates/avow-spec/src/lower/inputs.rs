@@ -10,6 +10,7 @@ use avow_model::value::Value;
 
 use super::Cx;
 use super::outputs::{Outputs, inside, project_path};
+use super::search;
 use crate::diagnostic::{Diagnostic, did_you_mean, listed};
 use crate::tree::{Entry, Node};
 
@@ -74,6 +75,12 @@ fn resolve(cx: &Cx<'_>, entry: &Entry, node: &Node, text: &str, producers: &Prod
         && let Some(outputs) = producers.get(stage)
     {
         return produced(cx, entry, node, (stage, output), outputs);
+    }
+    if let Some(search) = search::probes(cx, text) {
+        let from = Source::Probes { search: search.to_owned() };
+        let input = Input { from, mount: format!("inputs/{}.json", entry.key), scoring: false };
+        let (at, from) = (entry.at.clone(), node.span.clone());
+        return Some(Given { input, at, from, axes: HashMap::new() });
     }
     if cx.world.look(text.trim_end_matches('/')).is_none() && outside(text).is_none() {
         cx.push(neither(cx, node, text, producers));

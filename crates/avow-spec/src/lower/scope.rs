@@ -10,6 +10,7 @@ use avow_model::value::Value;
 use super::Cx;
 use super::axes::{Axes, REPEAT, no_axis};
 use super::exclude;
+use super::search::asked_by;
 use super::stage::Draft;
 use crate::diagnostic::{Diagnostic, did_you_mean, listed};
 
@@ -124,6 +125,7 @@ pub(super) fn fill(cx: &Cx<'_>, axes: &Axes, drafts: &mut [Draft<'_>], order: &[
         drafts.iter().enumerate().map(|(i, d)| (d.name.clone(), i)).collect();
     for index in order {
         let mut scope = drafts[*index].uses.clone();
+        scope.extend(drafts[*index].inputs.values().filter_map(|given| asked_by(&given.input.from)));
         let mut own: Vec<(String, String, Value)> = Vec::new();
         for (input, given) in &drafts[*index].inputs {
             let Source::Output { stage, at, gather, .. } = &given.input.from else { continue };
@@ -244,6 +246,8 @@ pub(super) fn unused(
         }
     }
     drop(derived);
+    let asked = axes.list.iter().filter_map(|known| known.axis.search()?.asks());
+    let asked = asked.map(|ask| (ask.program.as_str(), ask.output.as_str()));
     let read: HashSet<(&str, &str)> = stages
         .drafts
         .iter()
@@ -252,6 +256,7 @@ pub(super) fn unused(
             Source::Output { stage, output, .. } => Some((stage.as_str(), output.as_str())),
             _ => None,
         })
+        .chain(asked)
         .collect();
     for draft in stages.drafts {
         for (name, made) in draft.outputs.made.iter().filter(|(_, m)| m.declared && !m.measured) {

@@ -3,8 +3,12 @@
 //! While a spec is checked a search's axes have one value each, in place of those that only a run will know, so
 //! that everything else can be checked as usual. The plan has none.
 
+mod ask;
+
 use std::collections::BTreeSet;
 use std::ops::Range;
+
+pub(super) use self::ask::{asked_by, probes};
 
 use avow_model::axis::{Axis, Points};
 use avow_model::search::{Extreme, Found, Gather, Goal, Method, Probed, Search, State, Until};
@@ -38,6 +42,7 @@ pub(super) fn axes(cx: &Cx<'_>, axes: &mut Axes) {
             Some("argmin") => best(cx, axes, entry, Extreme::Smallest),
             Some("argmax") => best(cx, axes, entry, Extreme::Largest),
             Some("halving") => halving(cx, axes, entry),
+            Some("ask") => ask::axes(cx, axes, entry),
             _ => axes.broken(&entry.key),
         }
     }
@@ -45,6 +50,11 @@ pub(super) fn axes(cx: &Cx<'_>, axes: &mut Axes) {
 
 /// What all searches have.
 fn search(entry: &Entry, method: Method, over: &str, stand_in: Value) -> Points {
+    search_of(entry, method, over, stand_in, Vec::new())
+}
+
+/// The same with a point of several axes as the stand-in.
+fn search_of(entry: &Entry, method: Method, over: &str, stand_in: Value, point: Vec<Value>) -> Points {
     let node = &entry.value;
     let (stage, measure) = node.get("measure").and_then(|n| n.text()).map(measured).unwrap_or_default();
     let reduce = match node.get("reduce").and_then(|n| n.text()) {
@@ -62,7 +72,8 @@ fn search(entry: &Entry, method: Method, over: &str, stand_in: Value) -> Points 
         reduce,
         at_most: at_most.unwrap_or(AT_MOST),
         asked: Vec::new(),
-        state: State::Found(Found { value: stand_in, within: None, probes: 0 }),
+        consulted: Vec::new(),
+        state: State::Found(Found { value: stand_in, within: None, probes: 0, point }),
     }))
 }
 
@@ -93,15 +104,16 @@ fn bisection(cx: &Cx<'_>, axes: &mut Axes, entry: &Entry) {
     add(cx, axes, &entry.key, points, entry.at.clone());
 }
 
-fn method(cx: &Cx<'_>, axis: &Entry, node: &Node) -> Option<Method> {
+/// Two ends, the lower one first, and whether the scale is logarithmic.
+fn interval(cx: &Cx<'_>, node: &Node) -> Option<(Value, Value, bool)> {
     let wrong = |at: &Node, message: &str, hint: &str| {
         cx.push(Diagnostic::error("search", at.span.clone(), message).hint(hint));
         None
     };
     let number = |node: &Node| node.value().filter(|value| value.as_f64().is_some());
-    let (from_node, to_node) = (axis.value.get("from")?, axis.value.get("to")?);
+    let (from_node, to_node) = (node.get("from")?, node.get("to")?);
     let (from, to) = (number(from_node)?, number(to_node)?);
-    let log = axis.value.get("scale").and_then(|n| n.text()) == Some("log");
+    let log = node.get("scale").and_then(|n| n.text()) == Some("log");
     let (low, high) = (from.as_f64()?, to.as_f64()?);
     if low >= high {
         return wrong(to_node, "the upper end lies above the lower one", "`from` is the smaller number");
@@ -113,10 +125,19 @@ fn method(cx: &Cx<'_>, axis: &Entry, node: &Node) -> Option<Method> {
             "leave `scale: log` out, or begin higher",
         );
     }
-    let (from, to) = match (&from, &to) {
-        (Value::Int(_), Value::Int(_)) => (from, to),
-        _ => (Value::float(low)?, Value::float(high)?),
+    match (&from, &to) {
+        (Value::Int(_), Value::Int(_)) => Some((from, to, log)),
+        _ => Some((Value::float(low)?, Value::float(high)?, log)),
+    }
+}
+
+fn method(cx: &Cx<'_>, axis: &Entry, node: &Node) -> Option<Method> {
+    let wrong = |at: &Node, message: &str, hint: &str| {
+        cx.push(Diagnostic::error("search", at.span.clone(), message).hint(hint));
+        None
     };
+    let (from, to, log) = interval(cx, &axis.value)?;
+    let low = from.as_f64()?;
     let one = |key: &str, first: &'static str, second: &'static str| -> Option<(bool, f64)> {
         let table = node.get(key)?;
         match (table.get(first).and_then(|n| n.number()), table.get(second).and_then(|n| n.number())) {
@@ -227,6 +248,7 @@ pub(super) fn check(cx: &Cx<'_>, axes: &Axes, stages: &Stages<'_, '_>) {
                 .unwrap_or_else(|| format!("it writes {}", listed(names.into_iter())));
             cx.push(Diagnostic::error("select", node.span.clone(), message).hint(hint));
         }
+        ask::check(cx, stages, entry, search);
         for axis in search.axes().into_iter().filter(|axis| !draft.scope.contains(*axis)) {
             let message = format!(
                 "`{}` does not depend on the axis `{axis}`, so it cannot tell its values apart",

@@ -16,7 +16,8 @@ use crate::record::Recorded;
 
 /// Looks for every blob that plans and attempts promise; each missing one is told once.
 pub(super) fn check_needs(blobs: &FileBlobs, known: &Known, report: &mut Report) -> Result<(), StoreError> {
-    let mut needs = Needs { blobs, known, report, told: HashSet::new(), trees: HashSet::new() };
+    let (told, trees, late) = <(HashSet<_>, HashSet<_>, HashSet<_>)>::default();
+    let mut needs = Needs { blobs, known, report, told, trees, late };
     for (plan, who) in &known.plans {
         needs.record::<Plan>(*plan, "the plan", who)?;
     }
@@ -37,6 +38,7 @@ struct Needs<'a> {
     report: &'a mut Report,
     told: HashSet<BlobDigest>,
     trees: HashSet<BlobDigest>,
+    late: HashSet<BlobDigest>,
 }
 
 impl Needs<'_> {
@@ -99,6 +101,12 @@ impl Needs<'_> {
     /// Whether a blob is there and sound. A damaged one was told when it was hashed.
     fn blob(&mut self, digest: BlobDigest, what: &str, who: &str) -> bool {
         if self.known.sound.contains(&digest) {
+            return true;
+        }
+        // One that came in after the others were hashed: of a run that is under way.
+        let unseen = !self.known.surveyed.contains(&digest);
+        if unseen && (self.late.contains(&digest) || self.blobs.verify(digest).is_ok()) {
+            self.late.insert(digest);
             return true;
         }
         let file = self.blobs.path(digest);

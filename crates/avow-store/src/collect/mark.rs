@@ -111,7 +111,7 @@ impl<'a> Marks<'a> {
                 match input.from {
                     Source::Path { artifact, .. } => self.artifact(artifact),
                     Source::Url { digest, .. } => self.blob(digest),
-                    Source::Output { .. } => {}
+                    Source::Output { .. } | Source::Probes { .. } => {}
                 }
             }
         }

@@ -10,13 +10,14 @@ use avow_model::digest::{ActionDigest, AttemptDigest, BlobDigest};
 use super::IndexCalls;
 use super::protocol::{Request, Response, receive, send};
 use super::server::address;
+use super::silence::{Patient, Silence};
 use crate::error::StoreError;
 use crate::index::memory_index;
 use crate::project::Project;
 use crate::record::{RecordStore, Recorded};
 use crate::stamp::{FileStamp, StampCache};
 
-/// How long an owner may take for the first answer.
+/// How long an owner may take for the first answer, and for any other before whoever waits is told.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Connections to the owner: as many as threads of ours have asked at once.
@@ -24,20 +25,20 @@ pub(super) struct Client {
     project: Project,
     idle: Mutex<Vec<UnixStream>>,
     broken: AtomicBool,
+    silence: Silence,
 }
 
 impl Client {
-    pub(super) fn connect(project: &Project) -> std::io::Result<Client> {
-        let client = Client { project: project.clone(), idle: Mutex::default(), broken: false.into() };
+    pub(super) fn connect(project: &Project, silence: Silence) -> std::io::Result<Client> {
+        let client =
+            Client { project: project.clone(), idle: Mutex::default(), broken: false.into(), silence };
         let mut stream = client.stream()?;
         // An owner that does not answer, because it is stopped or is something else, is none.
-        stream.set_read_timeout(Some(PATIENCE))?;
         send(&mut stream, &Request::Hello)?;
         match receive::<Response>(&mut stream)? {
             Some(Response::Done) => {}
             _ => return Err(std::io::ErrorKind::InvalidData.into()),
         }
-        stream.set_read_timeout(None)?;
         client.keep(stream);
         Ok(client)
     }
@@ -53,7 +54,9 @@ impl Client {
             Some(stream) => Ok(stream),
             None => {
                 let (_folder, path) = address(&self.project)?;
-                UnixStream::connect(path)
+                let stream = UnixStream::connect(path)?;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                Ok(stream)
             }
         }
     }
@@ -66,7 +69,8 @@ impl Client {
         let once = || {
             let mut stream = self.stream()?;
             send(&mut stream, request)?;
-            let answer = receive::<Response>(&mut stream)?;
+            let (project, silence) = (&self.project, &self.silence);
+            let answer = receive::<Response>(&mut Patient { stream: &mut stream, project, silence })?;
             let answer = answer.ok_or_else(|| std::io::Error::from(std::io::ErrorKind::UnexpectedEof))?;
             self.keep(stream);
             Ok(answer)

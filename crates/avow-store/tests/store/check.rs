@@ -63,6 +63,40 @@ fn a_sound_store_has_no_problems() {
     assert_eq!(seen.into_inner(), 4);
 }
 
+/// Another run does all it can between the moment when blobs are listed and the one when journals are read, and
+/// again until ledgers are read.
+#[test]
+fn a_run_that_goes_on_meanwhile_is_no_problem() {
+    let (fixture, _lock, index) = golden();
+    drop(index);
+    let (blobs, ledger) = (fixture.blobs(), LedgerFile::of(&fixture.project, "exp").unwrap());
+    let other = std::sync::Mutex::new(None);
+    let go_on = |progress: avow_store::check::Progress| {
+        let mut other = other.lock().unwrap();
+        let journal = other.get_or_insert_with(|| {
+            let mut beginning = opened("other");
+            beginning.plan = plan().digest();
+            JournalWriter::create(&fixture.project, 4, beginning).unwrap()
+        });
+        blobs.put(b"what no survey has seen").unwrap();
+        let seen = format!("n[x={}]", progress.blobs);
+        carry_out(&blobs, journal, &seen, &seen);
+        ledger.run_opened("other", plan().digest(), journal.head().unwrap()).unwrap();
+        // The last line is on its way.
+        let path = fixture.project.journal("other");
+        let mut file = fs::File::options().append(true).open(path).unwrap();
+        std::io::Write::write_all(&mut file, if progress.blobs == progress.of { b"{\"prev" } else { b"" })
+            .unwrap();
+    };
+    let report = check(&fixture.project, None, None, &go_on).unwrap();
+    assert_eq!(report.problems, []);
+    assert_eq!(report.journals, 2);
+    // Once the run is dead the torn line is one.
+    drop(other);
+    let report = check(&fixture.project, None, None, &|_| {}).unwrap();
+    assert!(matches!(&report.problems[..], [Problem::TornJournal { bytes: 6, .. }]), "{:?}", report.problems);
+}
+
 #[test]
 fn blobs() {
     let (fixture, _lock, index) = golden();

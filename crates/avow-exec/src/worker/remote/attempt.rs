@@ -230,6 +230,7 @@ impl<'a> Courier<'a> {
             Refusal::Mismatch { differences } => {
                 // What it said of its programs is true no longer.
                 lock(&self.known.programs).clear();
+                lock(&self.known.loads).clear();
                 Err(Refused::For(RemoteError::Unsuitable(Misfit { url: url(), differences })))
             }
             Refusal::Machine { reason } => Ok(Came::Event(Event::Broken(Breakdown::Machine(reason)))),

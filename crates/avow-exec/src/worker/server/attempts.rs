@@ -19,10 +19,11 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, watch};
 use zeroize::Zeroizing;
 
 use super::answer::{Answer, blocking, in_full};
-use super::{Shared, UNIT, follow};
+use super::{FRESH_LOADS, Shared, UNIT, follow};
 use crate::cancel::{Cancel, Level};
 use crate::worker::cache::Pins;
 use crate::worker::closure::Closure;
+use crate::worker::demand::Demand;
 use crate::worker::protocol::{Breakdown, Event, Refusal, Submission, decode, differences, is_attempt};
 use crate::{ExecError, Execution, Executor, Given, Secrets, Watch};
 
@@ -255,7 +256,14 @@ fn prepare(shared: &Arc<Shared>, action: &Action) -> Result<Pins, Refusal> {
     // Pinned first and looked at then: nothing can go between.
     let pins = shared.cache.pin(blobs);
     let Closure { missing, .. } = Closure::of_action(shared.cache.blobs().as_ref(), action)?;
-    if missing.is_empty() { Ok(pins) } else { Err(Refusal::Lacking { blobs: missing }) }
+    if !missing.is_empty() {
+        return Err(Refusal::Lacking { blobs: missing });
+    }
+    // What it says that it loads came along.
+    let demand = Demand::of(shared.cache.blobs().as_ref(), action)?;
+    let differences =
+        demand.map(|demand| demand.differences(&shared.loads(&demand, FRESH_LOADS))).unwrap_or_default();
+    if differences.is_empty() { Ok(pins) } else { Err(Refusal::Mismatch { differences }) }
 }
 
 async fn carry_out(

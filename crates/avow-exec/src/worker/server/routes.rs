@@ -1,8 +1,10 @@
 //! From a request to an answer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use avow_model::attempt::AttemptId;
+use avow_model::digest::ActionDigest;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::AUTHORIZATION;
@@ -11,6 +13,7 @@ use hyper::{Method, Request};
 use super::answer::{Answer, blocking, json, nothing, refusal};
 use super::{Shared, attempts, blobs};
 use crate::cancel::Level;
+use crate::worker::demand::Demand;
 use crate::worker::protocol::{
     Beat, DIGESTS_LIMIT, MESSAGE_LIMIT, PACK_LIMIT, ROOT, Refusal, Stop, WORDS_LIMIT, decode, encode,
     is_attempt,
@@ -34,6 +37,7 @@ async fn route(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Answe
     match (&method, segments.as_slice()) {
         (&Method::GET, ["worker"]) => Ok(json(&shared.description)),
         (&Method::POST, ["programs"]) => programs(shared, request).await,
+        (&Method::POST, ["loads"]) => loads(shared, request).await,
         (&Method::POST, ["blobs"]) => blobs::put_pack(shared, whole(request, PACK_LIMIT).await?).await,
         (&Method::POST, ["blobs", "lacking"]) => {
             blobs::lacking(shared, whole(request, DIGESTS_LIMIT).await?).await
@@ -43,6 +47,7 @@ async fn route(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Answe
         }
         (&Method::PUT, ["blobs", name]) => blobs::put(shared, blobs::named(name)?, request.into_body()).await,
         (&Method::GET, ["blobs", name]) => blobs::get(shared, blobs::named(name)?).await,
+        (&Method::GET, ["checkpoints", project, action]) => checkpoint(shared, project, action).await,
         (&Method::POST, ["attempts", id]) => {
             let id = attempt(id)?;
             attempts::submit(shared, id, &whole(request, MESSAGE_LIMIT).await?).await
@@ -93,6 +98,24 @@ async fn programs(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<An
     let shared = Arc::clone(shared);
     let found =
         blocking(move || Ok(words.iter().map(|word| shared.program(word)).collect::<Vec<_>>())).await?;
+    Ok(super::answer::bytes(encode(&found), "application/cbor"))
+}
+
+/// Whether the next attempt at an action can go on from what an earlier one left here.
+async fn checkpoint(shared: &Arc<Shared>, project: &str, action: &str) -> Result<Answer, Refusal> {
+    let kept = shared.project.checkpoints().join(session(project)?);
+    let action = ActionDigest::from_bytes(*blobs::named(action)?.as_bytes());
+    let waiting = blocking(move || {
+        crate::waiting_checkpoint(&kept, action)
+            .map_err(|error| Refusal::Machine { reason: error.to_string() })
+    });
+    if waiting.await?.is_some() { Ok(nothing()) } else { Err(Refusal::Unknown) }
+}
+
+async fn loads(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Answer, Refusal> {
+    let demand: Demand = decode(&whole(request, MESSAGE_LIMIT).await?)?;
+    let shared = Arc::clone(shared);
+    let found = blocking(move || Ok(shared.loads(&demand, Duration::ZERO))).await?;
     Ok(super::answer::bytes(encode(&found), "application/cbor"))
 }
 
