@@ -28,8 +28,14 @@ seeds:
     cd fuzz && cargo test --locked
 
 # Measure beside make, ninja, b3sum and cp: `just bench --quick`, `just bench pipeline --sizes 1000`.
+# `just bench --write docs/performance.md` keeps the table.
 bench *arguments:
     python3 benches/bench.py {{arguments}}
+
+# The driver of the benchmarks works; says nothing about speed.
+bench-smoke:
+    cargo build -q -p avow-cli
+    python3 benches/bench.py --quick --avow target/debug/avow
 
 deny:
     cargo deny check bans licenses sources
@@ -37,4 +43,4 @@ deny:
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-ci: test lint deny
+ci: test lint bench-smoke deny

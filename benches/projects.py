@@ -164,8 +164,8 @@ def cells(folder, side):
     )
 
 
-def data_spec(folder, path):
-    """One stage that reads a file or folder and does nothing with it."""
+def data_spec(folder, path, turn=0):
+    """One stage that reads a file or folder and does nothing with it; another one at every turn."""
     write(
         folder / "data.yaml",
         [
@@ -173,7 +173,7 @@ def data_spec(folder, path):
             "experiment: data",
             "stages:",
             "  look:",
-            "    run: echo seen > ${outputs.out}",
+            f"    run: echo seen {turn} > ${{outputs.out}}",
             f"    inputs: {{data: {path}}}",
             "    outputs: {out: out}",
         ],

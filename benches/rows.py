@@ -1,5 +1,6 @@
 """The rows of the budget: each builds its projects, runs Avow beside its anchor, and gives ratios."""
 
+import json
 import os
 import shutil
 from dataclasses import dataclass
@@ -40,6 +41,12 @@ class Bench:
         self.avow, self.work, self.rounds = str(avow), Path(work), rounds
         self.sizes, self.gigabytes, self.files = sizes, gigabytes, files
         self.confine = confine_flag(self.avow)
+        #: A Python with NumPy, and the program that measures dispatch, where there are any.
+        self.numpy = self.dispatch = None
+        #: What could not be measured, and why.
+        self.left = []
+        #: Medians that a later row compares with.
+        self.known = {}
 
     def folder(self, name):
         path = self.work / name
@@ -53,7 +60,7 @@ class Bench:
 
     def rounds_for(self, stages):
         """Large rows are stable by themselves, and long."""
-        return 1 if stages >= 100_000 else min(self.rounds, 3) if stages >= 10_000 else self.rounds
+        return 1 if stages >= 10_000 else min(self.rounds, 3)
 
 
 def confine_flag(avow):
@@ -92,6 +99,7 @@ def pipeline(bench):
         empty(folders["floor"])
         yield from cold(bench, work, folders)
         yield from warm(bench, work, folders)
+        yield from status(bench, work, folders["declared"])
         for folder in folders.values():
             shutil.rmtree(folder)
 
@@ -145,6 +153,7 @@ def warm(bench, work, folders):
     note = f"make {samples['make'].median:.3f} s"
     for name in ("axis", "declared"):
         sample = samples[name]
+        bench.known[f"nothing to do, {stages}, {name}"] = sample.median
         yield Result(f"nothing to do, {stages:,} stages, {name}", sample.median, ninja, "ninja", 2, note=note)
         yield Result(
             f"peak memory, nothing to do, {stages:,} stages, {name}", sample.memory / 1e6, None, "", 100, unit="MB"
@@ -267,14 +276,23 @@ def many(bench):
     def clear(_):
         shutil.rmtree(copy, ignore_errors=True)
 
+    def another(turn):
+        """The stage is another, so that it is carried out again on files that are known."""
+        clear(turn)
+        projects.data_spec(folder, "data", turn)
+
     samples = alternate(
         {
             "cp -r": Contender(["cp", "-r", "data", "copy"], folder, clear),
-            "ingest": Contender(bench.run(), folder, lambda _: (clear(_), forget(folder))),
+            "ingest and stage": Contender(bench.run(), folder, lambda _: (clear(_), forget(folder))),
+            "stage": Contender(bench.run(), folder, another),
         },
         rounds,
     )
-    yield Result(f"ingest {bench.files:,} files", samples["ingest"].median, samples["cp -r"].median, "cp -r", 1.3)
+    whole, stage = samples["ingest and stage"].median, samples["stage"].median
+    note = f"the whole run {whole:.3f} s less {stage:.3f} s of a run that lays out known files for a stage"
+    what = f"ingest {bench.files:,} files"
+    yield Result(what, max(whole - stage, 0.001), samples["cp -r"].median, "cp -r", 1.3, note=note)
     once(bench.run(), folder)
     samples = alternate(
         {
@@ -288,31 +306,88 @@ def many(bench):
     shutil.rmtree(folder)
 
 
+def status(bench, work, folder):
+    """How long it takes to say where a project stands."""
+    contender = Contender([bench.avow, "-q", "status"], folder)
+    sample = alternate({"status": contender}, max(bench.rounds, 3))["status"]
+    yield Result(f"`avow status` after runs of {work.stages:,} stages", sample.median, None, "", 0.030)
+
+
 def start(bench):
     """How long it takes to say anything at all."""
-    stages = max(size for size in bench.sizes if size <= 10_000)
     folder = bench.folder("start")
+    sample = alternate({"version": Contender([bench.avow, "--version"], folder)}, max(bench.rounds, 5))["version"]
+    yield Result("`avow --version`", sample.median, None, "", 0.005)
+
+
+def large(bench):
+    """Nothing to do among 100,000 stages, beside nothing to do among 10,000."""
+    stages, smaller = 100_000, bench.known.get("nothing to do, 10000, axis")
+    folder = bench.folder("large")
     work = Pipeline(stages)
     work.sources(folder)
-    work.declared(folder)
-    once(bench.run(), folder)
-    samples = alternate(
-        {
-            "version": Contender([bench.avow, "--version"], folder),
-            "status": Contender([bench.avow, "-q", "status"], folder),
-        },
-        max(bench.rounds, 5),
-    )
-    yield Result("`avow --version`", samples["version"].median, None, "", 0.005)
-    yield Result(f"`avow status` after a run of {stages:,} stages", samples["status"].median, None, "", 0.030)
+    work.axis(folder)
+    seconds, _ = once(bench.run(), folder)
+    sample = alternate({"axis": Contender(bench.run(), folder)}, 3)["axis"]
+    note = f"cold {seconds:.0f} s"
+    what = f"nothing to do, {stages:,} stages, axis"
+    if smaller:
+        yield Result(what, sample.median, smaller, "10,000 stages", 12, note=note)
+    yield Result(f"peak memory, {what}", sample.memory / 1e6, None, "", 1000, unit="MB", note="no budget; 10 × that of 10,000")
     shutil.rmtree(folder)
 
 
+def ops(bench):
+    """The built-in operations beside NumPy, which reads the same files and computes the same numbers."""
+    if bench.numpy is None:
+        bench.left.append("numeric operations (no `--numpy PYTHON`)")
+        return
+    folder = bench.folder("ops")
+    script = Path(__file__).with_name("numeric.py")
+    rows, columns = (4_000, 512) if max(bench.sizes) >= 1_000 else (400, 32)
+    once([bench.numpy, script, "make", str(rows), str(columns)], folder)
+    for name, words in (("similarity", "linear CKA"), ("permutation-null", "permutation null, 199 draws")):
+        with_ = {"metric": "linear-cka", "pairs": "single"}
+        if name == "permutation-null":
+            with_ |= {"permutations": 199, "alpha": 0.05, "seed": 1}
+        call = {"with": with_, "inputs": {"x": "x.safetensors", "y": "y.safetensors"}, "outputs": {}}
+        call = json.dumps(call | {"measurements": "measurements.json"})
+        samples = alternate(
+            {
+                "NumPy": Contender([bench.numpy, script, name], folder),
+                "NumPy alone": Contender([bench.numpy, "-c", "import numpy"], folder),
+                "avow": Contender([bench.avow, "op", f"representation/{name}", "--call", call], folder),
+            },
+            min(bench.rounds, 3),
+        )
+        anchor = samples["NumPy"].median - samples["NumPy alone"].median
+        what = f"{words}, {rows:,} × {columns}, whole `avow op`"
+        yield Result(what, samples["avow"].median, anchor, "NumPy without its start", 1.2)
+
+
+def dispatch(bench):
+    """Actions that do nothing, through a worker on this machine."""
+    if bench.dispatch is None:
+        bench.left.append("dispatch (no `--dispatch PROGRAM`)")
+        return
+    folder = bench.folder("dispatch")
+    import subprocess
+
+    text = subprocess.run([bench.dispatch, "2000", "4"], cwd=folder, capture_output=True, text=True, check=True).stdout
+    rates = [float(line.split("worker ")[1].split()[0]) for line in text.splitlines() if "worker " in line]
+    best = max(rates)
+    note = f"{best:.0f} actions/s"
+    yield Result("1,000 no-op actions through a local worker", 1000 / best, None, "", 1.0, note=note)
+
+
 ROWS = {
+    "start": start,
     "pipeline": pipeline,
     "sweep": sweep,
     "cells": cells,
     "big": big,
     "many": many,
-    "start": start,
+    "ops": ops,
+    "dispatch": dispatch,
+    "large": large,
 }

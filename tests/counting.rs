@@ -154,6 +154,29 @@ fn asking_about_one_member_costs_the_same_in_a_large_project() {
             );
         }
     }
+    a_run_after_one_change_reads_what_changed(&small, &large);
+}
+
+/// One member is another one now. It is carried out; of all others nothing is read again, and every file that they
+/// promised is looked at once.
+fn a_run_after_one_change_reads_what_changed(small: &Sandbox, large: &Sandbox) {
+    let counted = [(small, 1_000), (large, 10_000)].map(|(sandbox, stages)| {
+        // What was written through the library is taken in, once.
+        sandbox.avow(&["run", "-q"]).expect_code(0);
+        let text = spec(stages).replace("; echo 77\n", "; echo changed\n");
+        sandbox.file("spec.yaml", text);
+        let counts = counts(sandbox, &["run", "-q"]);
+        let status = sandbox.avow(&["status", "--json"]).with_code(0).json();
+        let counted = |what: &str| status["counts"][what].as_u64();
+        assert_eq!((counted("succeeded"), counted("reused")), (Some(1), Some(stages as u64 - 1)), "{status}");
+        assert!(counts["looks"] <= stages as u64 + 40, "{counts:?}");
+        counts
+    });
+    let [few, many] = &counted;
+    for what in ["journals", "lines", "pages", "blobs"] {
+        assert!(many[what] <= few[what] + 4, "{what}: {few:?} in the small project, {many:?} in the large");
+        assert!(many[what] <= 40, "{what}: {many:?}");
+    }
 }
 
 #[test]

@@ -20,5 +20,6 @@ pub mod schema;
 pub mod status;
 pub mod store;
 pub mod table;
+pub mod unchanged;
 pub mod verdict;
 pub mod worker;

@@ -11,8 +11,10 @@ use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use avow_model::digest::BlobDigest;
-use avow_model::plan::{Plan, Terms};
+use avow_engine::can_settle;
+use avow_model::canonical::Record;
+use avow_model::digest::{BlobDigest, PlanDigest};
+use avow_model::plan::{Plan, Source, Terms};
 use avow_spec::{Diagnostic, Lowered, Severity};
 use avow_store::{Project, cache};
 use serde::{Deserialize, Serialize};
@@ -42,6 +44,29 @@ pub struct Compiled {
     pub reach: Vec<String>,
     /// The code files and folders of each stage.
     pub code: BTreeMap<String, Vec<String>>,
+    /// What a run in which nothing changed needs of the plan; `None` where it needs the plan, or nothing was kept.
+    pub brief: Option<Brief>,
+}
+
+/// A plan, as far as it concerns a run in which nothing changed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Brief {
+    /// The plan.
+    pub plan: PlanDigest,
+    /// The experiment.
+    pub experiment: String,
+    /// Whether there is anything to judge.
+    pub claims: bool,
+}
+
+impl Brief {
+    fn of(plan: &Plan) -> Option<Brief> {
+        let fetched = |source: &Source| matches!(source, Source::Url { .. });
+        let inputs = || plan.stages.iter().flat_map(|stage| stage.inputs.values());
+        let enough = can_settle(plan) && !inputs().any(|input| fetched(&input.from));
+        let claims = !plan.claims.is_empty();
+        enough.then(|| Brief { plan: plan.digest(), experiment: plan.experiment.clone(), claims })
+    }
 }
 
 /// What lies before the plan in the file.
@@ -54,6 +79,7 @@ struct Head {
     reach: Vec<String>,
     terms: BTreeMap<String, Terms>,
     code: BTreeMap<String, Vec<String>>,
+    brief: Option<Brief>,
 }
 
 /// A diagnostic in the file.
@@ -88,7 +114,8 @@ pub fn compile(spec: &Spec, world: &ProjectWorld<'_>, want_plan: bool) -> Compil
 fn assemble(lowered: Option<Lowered>, diagnostics: Vec<Diagnostic>) -> Compiled {
     let Some(Lowered { plan, terms, reach, code, diagnostics: _ }) = lowered else {
         let (terms, code) = (BTreeMap::new(), BTreeMap::new());
-        return Compiled { plan: None, good: false, terms, diagnostics, reach: Vec::new(), code };
+        let reach = Vec::new();
+        return Compiled { plan: None, good: false, terms, diagnostics, reach, code, brief: None };
     };
     // A method without a smallest p says nothing about what n can show.
     let telling = reach.iter().filter(|reach| !reach.reachable || reach.smallest_q != Some(0.0));
@@ -99,6 +126,7 @@ fn assemble(lowered: Option<Lowered>, diagnostics: Vec<Diagnostic>) -> Compiled 
         terms,
         diagnostics,
         code,
+        brief: None,
     }
 }
 
@@ -144,6 +172,7 @@ fn find(project: &Project, key: BlobDigest, world: &ProjectWorld<'_>, want_plan:
         diagnostics: head.diagnostics.into_iter().map(Kept::diagnostic).collect(),
         reach: head.reach,
         code: head.code,
+        brief: head.brief,
     })
 }
 
@@ -156,6 +185,7 @@ fn keep(project: &Project, key: BlobDigest, asked: Asked, compiled: &Compiled) {
         reach: compiled.reach.clone(),
         terms: compiled.terms.clone(),
         code: compiled.code.clone(),
+        brief: compiled.plan.as_deref().and_then(Brief::of),
     };
     let plan = compiled.plan.as_deref().map(rmp_serde::to_vec_named).transpose();
     let (Ok(head), Ok(plan)) = (rmp_serde::to_vec_named(&head), plan) else {

@@ -187,6 +187,28 @@ impl Spec {
     pub fn plan_with(&self, world: &ProjectWorld<'_>, output: &Output) -> Result<Planned, Failure> {
         let compiled = compile(self, world, true);
         self.sound(&compiled, world, output)?;
+        self.planned(world, compiled)
+    }
+
+    /// Lowers it without its plan, where that is known to be as it was; [`Spec::plan_of`] gets it where it turns out
+    /// to be wanted.
+    pub fn compile_with(&self, world: &ProjectWorld<'_>, output: &Output) -> Result<Compiled, Failure> {
+        let compiled = compile(self, world, false);
+        self.sound(&compiled, world, output)?;
+        Ok(compiled)
+    }
+
+    /// The plan of what [`Spec::compile_with`] gave.
+    pub fn plan_of(
+        &self,
+        world: &ProjectWorld<'_>,
+        compiled: Compiled,
+        output: &Output,
+    ) -> Result<Planned, Failure> {
+        if compiled.plan.is_some() { self.planned(world, compiled) } else { self.plan_with(world, output) }
+    }
+
+    fn planned(&self, world: &ProjectWorld<'_>, compiled: Compiled) -> Result<Planned, Failure> {
         let mut plan = compiled.plan.expect("a sound spec has a plan");
         world.as_run(&mut plan);
         // What is kept of a spec is the plan as declared; what searches have found is worked out each time.

@@ -24,15 +24,17 @@ pub fn store(
     blobs: &dyn BlobStore,
 ) -> Result<BTreeMap<String, BlobDigest>, StoreError> {
     let machine = avow_exec::machine();
-    let mut known: BTreeMap<Vec<u8>, BlobDigest> = BTreeMap::new();
+    let mut known: BTreeMap<_, BlobDigest> = BTreeMap::new();
     let mut all = BTreeMap::new();
     for stage in &plan.stages {
-        let bytes = of_stage(spec, &machine, stage).to_bytes();
-        let digest = match known.get(&bytes) {
+        let named = stage.environment.as_ref().map(|named| format!("{named:?}"));
+        let told: (Vec<_>, Vec<_>, _) =
+            (interpreters(stage).collect(), threads(&machine, stage).collect(), named);
+        let digest = match known.get(&told) {
             Some(digest) => *digest,
             None => {
-                let digest = blobs.put(&bytes)?;
-                known.insert(bytes, digest);
+                let digest = blobs.put(&of_stage(spec, &machine, stage).to_bytes())?;
+                known.insert(told, digest);
                 digest
             }
         };
@@ -41,23 +43,29 @@ pub fn store(
     Ok(all)
 }
 
+fn interpreters(stage: &Stage) -> impl Iterator<Item = &String> {
+    stage.toolchain.keys().filter(|word| is_python(word))
+}
+
+/// The variables about threads that a stage sets to a plain value.
+fn threads<'a>(machine: &'a Present, stage: &'a Stage) -> impl Iterator<Item = (&'a String, &'a String)> {
+    stage.env.iter().filter_map(|(name, template)| match template.pieces.as_slice() {
+        [Piece::Text(value)] if machine.threads.contains_key(name) => Some((name, value)),
+        _ => None,
+    })
+}
+
 /// The machine, with the interpreters that a stage starts and the threads that it declares.
 fn of_stage(spec: &Spec, machine: &Present, stage: &Stage) -> Present {
     let mut present = machine.clone();
-    for word in stage.toolchain.keys().filter(|word| is_python(word)) {
+    for word in interpreters(stage) {
         if let Some(facts) = spec.identities().interpreter(word) {
             let packages = spec.identities().installed(word).unwrap_or_default();
             present.interpreters.insert(word.clone(), Interpreter { version: facts.version, packages });
         }
     }
     present.disagreements = disagreements(spec, stage, &present);
-    for (name, template) in &stage.env {
-        if let (Some(threads), [Piece::Text(value)]) =
-            (present.threads.get_mut(name), template.pieces.as_slice())
-        {
-            threads.clone_from(value);
-        }
-    }
+    present.threads.extend(threads(machine, stage).map(|(name, value)| (name.clone(), value.clone())));
     present
 }
 

@@ -22,11 +22,9 @@ use crate::clock::now;
 use crate::error::EngineError;
 use crate::recover::learn;
 
-/// Where many ends come together, those within this time of the last flush wait for each other. A kill of this
-/// process loses what ended since.
+/// Ends within this time of the last flush wait for each other while something runs: a flush costs about as much
+/// as a short member, whether it is for one end or for a hundred. A kill of this process loses what ended since.
 const PAUSE: Duration = Duration::from_millis(50);
-/// From so many ends in one flush on, waiting for more is worth it: members are short.
-const MANY: usize = 8;
 /// How often the index notes how much of the journal it holds. Each note costs a flush; without it a journal is
 /// read again after a crash.
 const NOTE: Duration = Duration::from_secs(1);
@@ -65,8 +63,6 @@ pub(crate) struct Commits {
     /// Members that are tried again.
     retried: HashSet<Member>,
     began: Option<Instant>,
-    /// How many ends the last flush was for.
-    last: usize,
     noted: Instant,
 }
 
@@ -89,7 +85,6 @@ impl Commits {
             actions: HashSet::new(),
             retried: HashSet::new(),
             began: None,
-            last: 0,
             noted: Instant::now(),
         }
     }
@@ -125,12 +120,11 @@ impl Commits {
     /// nothing is gained by waiting for more.
     pub(crate) async fn station(&mut self, hurry: bool) -> Result<Station, EngineError> {
         if self.task.is_none() {
-            if let Some(began) = self.began.filter(|_| !hurry && self.last >= MANY) {
+            if let Some(began) = self.began.filter(|_| !hurry) {
                 tokio::time::sleep_until((began + PAUSE).into()).await;
             }
             self.began = Some(Instant::now());
             self.flushing = std::mem::take(&mut self.waiting);
-            self.last = self.flushing.len();
             let blobs = Arc::clone(&self.blobs);
             self.task = Some(tokio::task::spawn_blocking(move || blobs.sync().map(|()| Station::Flushed)));
         }

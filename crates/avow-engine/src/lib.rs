@@ -36,4 +36,5 @@ pub use recover::Recovered;
 pub use register::{Registered, Registration, current_registration, ledger_of, record_exposure, register};
 pub use run::{Options, run, run_adaptive};
 pub use session::{Session, rebuild_index};
+pub use settled::{Settling, can_settle, run_unchanged};
 pub use verify::{Verification, Verified, Verify};

@@ -8,7 +8,7 @@ use avow_exec::{Cancel, ExecError, Execution, Executor, Level, Watch};
 use avow_model::action::{Action, ENCODING};
 use avow_model::attempt::{Attempt, AttemptId, Outcome, Timestamp};
 use avow_model::canonical::Record;
-use avow_model::digest::{ActionDigest, Artifact, BlobDigest, RegistrationDigest};
+use avow_model::digest::{ActionDigest, Artifact, BlobDigest, PlanDigest, RegistrationDigest};
 use avow_model::expand::{self, Member};
 use avow_model::journal::{Closing, Event as JournalEvent, Hit, Opened};
 use avow_model::plan::{Plan, Reuse, Terms};
@@ -29,7 +29,7 @@ use crate::notice::{Notice, Report};
 use crate::others::{Others, Turn};
 use crate::register::{self, Registration, current_registration, ledger_of};
 use crate::session::Session;
-use crate::settled::{self, Settled};
+use crate::settled::{self, Settled, Settling};
 use crate::verify::{Draw, Verification, Verify};
 
 mod verify;
@@ -89,17 +89,19 @@ pub async fn run_adaptive<E: Executor + 'static>(
     judge: Option<&mut (dyn Judge + 'static)>,
     notify: &mut (dyn FnMut(Notice) + Send),
 ) -> Result<Report, EngineError> {
-    let name = settled::name(session, &plan, &options)?;
-    if cancel.level() == Level::Run
-        && options.verify.is_none()
-        && let Some(receipt) = settled::standing(session, name)
-    {
-        return settled::run(session, &plan, &options, &receipt, notify);
+    let whole = cancel.level() == Level::Run && options.verify.is_none();
+    let (mut names, digest) = (None, plan.digest());
+    if let Some(settling) = Settling::of(&plan, digest, &options) {
+        let (own, receipt) = settled::standing(session, &settling)?;
+        if let Some(receipt) = receipt.filter(|_| whole) {
+            return settled::run(session, &settling, &receipt, notify);
+        }
+        names = Some(own);
     }
     let planner = planner(&plan, options.settings.clone())?;
-    let settled = Settled::new(name, planner.tally().members);
+    let settled = Settled::new(&session.project, names, planner.tally().members);
     let phases = Phases::new(&plan, &options.settings, judge);
-    let mut engine = Engine::open(session, plan, planner, options, executor, cancel, phases, notify)?;
+    let mut engine = Engine::open(session, plan, digest, planner, options, executor, cancel, phases, notify)?;
     engine.settled = settled;
     engine.drive().await?;
     let verification = engine.verify().await?;
@@ -126,6 +128,8 @@ struct Finished {
 struct Engine<'s, E> {
     session: &'s Session,
     plan: Arc<Plan>,
+    /// That of the plan as declared, whatever searches have found since.
+    digest: PlanDigest,
     planner: Planner,
     options: Options,
     executor: Arc<E>,
@@ -168,6 +172,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
     fn open(
         session: &'s Session,
         plan: Arc<Plan>,
+        digest: PlanDigest,
         planner: Planner,
         options: Options,
         executor: Arc<E>,
@@ -177,7 +182,6 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
     ) -> Result<Self, EngineError> {
         let (ledger_file, ledger) = ledger_of(&session.project, &plan.experiment)?;
         let registration = current_registration(&ledger);
-        let digest = plan.digest();
         // Runs are told apart by when they began, also where the clock was set back meanwhile.
         let began = now().max(latest(&session.project)?.unwrap_or_default());
         let unfinished = unfinished(session, &plan)?;
@@ -209,6 +213,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         Ok(Engine {
             session,
             plan,
+            digest,
             planner,
             options,
             executor,
@@ -226,7 +231,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             observed: Observed::here(&session.project),
             tasks: JoinSet::new(),
             commits,
-            settled: Settled::new(None, 0),
+            settled: Settled::new(&session.project, None, 0),
             draw,
             deferred: Vec::new(),
             spawned: mpsc::unbounded_channel(),
@@ -334,7 +339,9 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
                     if attempt.outcome.succeeded() {
                         let hit =
                             Hit { member: member.clone(), action: attempt.action, attempt: attempt.digest() };
-                        self.settled.add(&self.plan.stages[at.stage as usize], &hit, &attempt);
+                        let made = attempt.outputs.iter().map(|(name, made)| (name.clone(), made.artifact));
+                        let stage = &self.plan.stages[at.stage as usize];
+                        self.settled.add(stage, &hit, &made.collect(), attempt.reads.is_some());
                     }
                     (self.notify)(Notice::Finished { member, attempt: Box::new(attempt), again });
                 }
@@ -359,14 +366,15 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
                     // Its answer is on its way to the index.
                     Command::Look { digest, .. } if self.commits.holds(digest) => self.deferred.push(command),
                     Command::Look { member, action, digest, blobs } => {
-                        let (found, stands) = self.look(member, &action, digest, &blobs)?;
-                        if let (Found::Hit { attempt, .. }, Some(record)) = (&found, &stands) {
+                        let (found, record) = self.look(member, &action, digest, &blobs)?;
+                        if let Found::Hit { attempt, outputs } = &found {
                             let label = expand::label(&self.plan, member);
                             if !self.phases.done(&label, false) {
                                 let hit = Hit { member: label, action: digest, attempt: *attempt };
                                 let stage = &self.plan.stages[member.stage as usize];
-                                self.settled.add(stage, &hit, record);
-                                if let Some(draw) = &mut self.draw {
+                                let observed = record.as_ref().is_some_and(|record| record.reads.is_some());
+                                self.settled.add(stage, &hit, outputs, observed);
+                                if let (Some(draw), Some(record)) = (&mut self.draw, &record) {
                                     draw.add(stage, member, &hit, record, self.journal.run());
                                 }
                                 hits.push(hit);
@@ -404,6 +412,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         earlier.then(|| self.failures.get(&expand::label(&self.plan, member)).cloned())?
     }
 
+    /// Whether an attempt stands for a member, and its record where that had to be looked up.
     fn look(
         &mut self,
         member: Member,
@@ -411,6 +420,13 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         digest: ActionDigest,
         blobs: &[Vec<u8>],
     ) -> Result<(Found, Option<Attempt>), EngineError> {
+        let stage = &self.plan.stages[member.stage as usize];
+        // Whoever draws a sample of what is reused wants the records.
+        if self.draw.is_none()
+            && let Some(found) = self.settled.known(&self.session.blobs, stage, digest)
+        {
+            return Ok((found, None));
+        }
         let registered = |attempt: &Attempt| self.registration.as_ref().is_some_and(|r| r.covers(attempt));
         let lookup = Lookup {
             records: &*self.session.index,
@@ -422,7 +438,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             stamps: &*self.session.index,
             registered: &registered,
         };
-        let sought = lookup.find(&self.plan.stages[member.stage as usize], action, digest)?;
+        let sought = lookup.find(stage, action, digest)?;
         let (found, stands) = (sought.found, sought.stands);
         self.adopt(digest, &sought.adopted);
         if matches!(found, Found::Miss(_)) {
@@ -460,7 +476,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             let first = self.journal.head().expect("a journal has a first line");
             let leaf = self
                 .ledger_file
-                .run_opened(self.journal.run(), self.plan.digest(), first)
+                .run_opened(self.journal.run(), self.digest, first)
                 .map_err(register::appended)?;
             self.heads = vec![leaf];
             self.announced = true;
@@ -666,7 +682,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             self.ledger_file.run_closed(self.journal.run(), head).map_err(register::appended)?;
         }
         if matches!(closing, Closing::Complete | Closing::Partial) {
-            self.settled.keep(self.session, self.plan.digest(), tally.members);
+            self.settled.keep(self.session, self.digest, tally.members);
         }
         Ok(Report {
             run: self.journal.run().to_owned(),

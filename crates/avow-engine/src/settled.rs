@@ -8,15 +8,15 @@
 
 use std::collections::BTreeMap;
 
-use avow_model::attempt::Attempt;
-use avow_model::canonical::{self, Record};
-use avow_model::digest::{Artifact, BlobDigest, PlanDigest};
+use avow_model::canonical;
+use avow_model::digest::{ActionDigest, Artifact, AttemptDigest, BlobDigest, PlanDigest};
 use avow_model::journal::{Cited, Closing, Event, Hit, Opened, hit_line};
+use avow_model::ledger::Ledger;
 use avow_model::plan::{Keep, Plan, Reuse, Stage};
 use avow_model::search::searches;
-use avow_planner::Tally;
+use avow_planner::{Found, Tally, Target};
 use avow_store::journal::latest;
-use avow_store::{BlobStore, Receipt};
+use avow_store::{BlobStore, FileBlobs, FileStamp, Hits, Project, Receipt, Stood};
 
 use crate::clock::{now, random_hex};
 use crate::error::EngineError;
@@ -29,107 +29,218 @@ use crate::session::Session;
 /// With more members a receipt takes more memory than the time it saves is worth.
 const LARGEST: u64 = 500_000;
 
+/// With more members, looking each up is left to the index.
+const LARGEST_HITS: u64 = 200_000;
+
 /// What a run settles, as it goes.
 pub(crate) struct Settled {
-    name: Option<BlobDigest>,
+    names: Option<Names>,
     members: u64,
     hits: Vec<u8>,
     promised: Vec<Artifact>,
+    /// What stood in the last run of the experiment, whatever its plan was.
+    before: Hits,
+    stood: Vec<(ActionDigest, AttemptDigest, Vec<(String, BlobDigest)>)>,
+}
+
+/// What is kept of a run is kept under these.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Names {
+    receipt: BlobDigest,
+    hits: BlobDigest,
 }
 
 impl Settled {
-    /// Nothing yet, to be kept under this name; nothing will be kept where there is none.
-    pub(crate) fn new(name: Option<BlobDigest>, members: u64) -> Settled {
-        let name = name.filter(|_| members <= LARGEST);
-        Settled { name, members: 0, hits: Vec::new(), promised: Vec::new() }
+    /// Nothing yet, to be kept under these names; nothing will be kept where there are none.
+    pub(crate) fn new(project: &Project, names: Option<Names>, members: u64) -> Settled {
+        let names = names.filter(|_| members <= LARGEST);
+        let known = names.filter(|_| members <= LARGEST_HITS);
+        let before = known.map_or_else(Hits::default, |names| Hits::open(project, names.hits));
+        Settled { names, members: 0, hits: Vec::new(), promised: Vec::new(), before, stood: Vec::new() }
     }
 
-    /// One more member has an attempt that stands for it.
-    pub(crate) fn add(&mut self, stage: &Stage, hit: &Hit, attempt: &Attempt) {
-        if attempt.reads.is_some() {
-            self.name = None;
+    /// The attempt that stands for an action as it did in the last run, where everything it promised is as it was.
+    pub(crate) fn known(&self, blobs: &FileBlobs, stage: &Stage, action: ActionDigest) -> Option<Found> {
+        if stage.reuse != Reuse::Always {
+            return None;
         }
-        if self.name.is_none() {
+        let stood = self.before.standing(blobs, action, |name| is_kept(stage, name))?;
+        let outputs = stood.outputs.iter().map(|(name, blob, _)| (name.clone(), Artifact::Blob(*blob)));
+        Some(Found::Hit { attempt: stood.attempt, outputs: outputs.collect() })
+    }
+
+    /// One more member has an attempt that stands for it, with these outputs. `observed`: what it read has to be
+    /// compared each time.
+    pub(crate) fn add(
+        &mut self,
+        stage: &Stage,
+        hit: &Hit,
+        outputs: &BTreeMap<String, Artifact>,
+        observed: bool,
+    ) {
+        if observed {
+            self.names = None;
+        }
+        if self.names.is_none() {
             return;
         }
         self.members += 1;
         self.hits.extend(hit_line(hit));
-        let kept = |name: &String| stage.outputs.get(name).is_none_or(|output| output.keep == Keep::Content);
-        let promised = attempt.outputs.iter().filter(|(name, _)| kept(name));
-        self.promised.extend(promised.map(|(_, produced)| produced.artifact));
+        self.promised.extend(outputs.iter().filter(|(name, _)| is_kept(stage, name)).map(|(_, made)| *made));
+        // Folders take a walk, and what is not kept is not there to be looked at.
+        let files = outputs.iter().map(|(name, made)| match made {
+            Artifact::Blob(blob) if is_kept(stage, name) => Some((name.clone(), *blob)),
+            _ => None,
+        });
+        if let Some(files) = files.collect::<Option<_>>().filter(|_| self.members <= LARGEST_HITS) {
+            self.stood.push((hit.action, hit.attempt, files));
+        }
     }
 
     /// Keeps the receipt where every promised blob is known to be sound and durable. It spares work and is no
     /// evidence, so a fault is told to the log and to nobody else.
     pub(crate) fn keep(self, session: &Session, plan: PlanDigest, members: u64) {
-        let Some(name) = self.name.filter(|_| self.members == members) else { return };
-        if let Err(error) = self.write(session, plan, name) {
+        let Some(names) = self.names.filter(|_| self.members == members) else { return };
+        if let Err(error) = self.write(session, plan, names) {
             tracing::warn!(%error, "what was settled could not be noted; the next run works it out again");
         }
     }
 
-    fn write(mut self, session: &Session, plan: PlanDigest, name: BlobDigest) -> Result<(), EngineError> {
+    fn write(mut self, session: &Session, plan: PlanDigest, names: Names) -> Result<(), EngineError> {
         let mut blobs: Vec<BlobDigest> = vec![plan.into()];
         self.promised.sort_unstable();
         self.promised.dedup();
         for artifact in &self.promised {
-            match whole(&*session.blobs, *artifact)? {
-                Ok(all) => blobs.extend(all),
-                Err(_missing) => return Ok(()),
+            match artifact {
+                Artifact::Blob(blob) => blobs.push(*blob),
+                Artifact::Tree(_) => match whole(&*session.blobs, *artifact)? {
+                    Ok(all) => blobs.extend(all),
+                    Err(_missing) => return Ok(()),
+                },
             }
         }
         let Some(blobs) = session.blobs.vouch(&blobs)? else { return Ok(()) };
-        Receipt { members: self.members, hits: self.hits, blobs }.keep(&session.project, name);
+        self.keep_hits(session, &blobs, names);
+        Receipt { members: self.members, hits: self.hits, blobs }.keep(&session.project, names.receipt);
         Ok(())
     }
-}
 
-/// The name of the receipt of a plan with these options: everything that decides which attempts stand. `None`
-/// where some member has to run again anyway.
-pub(crate) fn name(
-    session: &Session,
-    plan: &Plan,
-    options: &Options,
-) -> Result<Option<BlobDigest>, EngineError> {
-    // What a search chose is judged anew each time.
-    if searches(plan).next().is_some() || plan.stages.iter().any(|stage| stage.reuse == Reuse::Never) {
-        return Ok(None);
+    /// A run of a few members does not replace what is known of many.
+    fn keep_hits(&self, session: &Session, blobs: &[(BlobDigest, FileStamp)], names: Names) {
+        if self.stood.len() < self.before.len() / 2 {
+            return;
+        }
+        let stamped = |(name, blob): &(String, BlobDigest)| {
+            let at = blobs.binary_search_by_key(blob, |(digest, _)| *digest).ok()?;
+            Some((name.clone(), *blob, blobs[at].1))
+        };
+        let mut hits = Hits::default();
+        for (action, attempt, files) in &self.stood {
+            if let Some(outputs) = files.iter().map(stamped).collect() {
+                hits.insert(*action, Stood { attempt: *attempt, outputs });
+            }
+        }
+        hits.keep(&session.project, names.hits);
     }
-    let (_, ledger) = ledger_of(&session.project, &plan.experiment)?;
-    let registration = current_registration(&ledger).map(|registration| registration.leaf);
-    let only: Vec<String> = options.settings.only.iter().map(|target| format!("{target:?}")).collect();
-    let key = ("avow/settled/1", &options.tool, plan.digest(), registration, &options.hosts, only);
-    Ok(Some(BlobDigest::of(&canonical::bytes_of(&key))))
 }
 
-/// The receipt of this name, where it still stands.
-pub(crate) fn standing(session: &Session, name: Option<BlobDigest>) -> Option<Receipt> {
-    let receipt = Receipt::open(&session.project, name?)?;
-    receipt.stands(&session.blobs).then_some(receipt)
+fn is_kept(stage: &Stage, name: &str) -> bool {
+    stage.outputs.get(name).is_none_or(|output| output.keep == Keep::Content)
+}
+
+/// A run by what a receipt needs of it: the plan itself need not be read for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Settling<'a> {
+    /// The experiment.
+    pub experiment: &'a str,
+    /// The plan. None of its stages is volatile, and it has no searches.
+    pub plan: PlanDigest,
+    /// The members asked for; all where there are none.
+    pub only: &'a [Target],
+    /// The spec's path in the project, for people.
+    pub spec: &'a str,
+    /// This program's version.
+    pub tool: &'a str,
+    /// The names of the hosts on which attempts are made.
+    pub hosts: &'a [String],
+}
+
+impl<'a> Settling<'a> {
+    /// Of a plan; `None` where some member has to run again anyway, or be chosen anew.
+    pub(crate) fn of(plan: &'a Plan, digest: PlanDigest, options: &'a Options) -> Option<Settling<'a>> {
+        let settles = can_settle(plan);
+        settles.then(|| Settling {
+            experiment: &plan.experiment,
+            plan: digest,
+            only: &options.settings.only,
+            spec: &options.spec,
+            tool: &options.tool,
+            hosts: &options.hosts,
+        })
+    }
+
+    /// The names of what is kept of it: everything that decides which attempts stand, and everything but the plan.
+    fn names(&self, ledger: &Ledger) -> Names {
+        let registration = current_registration(ledger).map(|registration| registration.leaf);
+        let only: Vec<String> = self.only.iter().map(|target| format!("{target:?}")).collect();
+        let receipt = ("avow/settled/1", self.tool, self.plan, registration, self.hosts, only);
+        let hits = ("avow/hits/1", self.tool, self.experiment, registration, self.hosts);
+        let name = |key: &[u8]| BlobDigest::of(key);
+        Names { receipt: name(&canonical::bytes_of(&receipt)), hits: name(&canonical::bytes_of(&hits)) }
+    }
+}
+
+/// Whether the next run of a plan can find everything as it was: what a search chose is judged anew each time, and
+/// volatile members run again.
+pub fn can_settle(plan: &Plan) -> bool {
+    searches(plan).next().is_none() && plan.stages.iter().all(|stage| stage.reuse != Reuse::Never)
+}
+
+/// The names of what is kept of a run, and its receipt where that still stands.
+pub(crate) fn standing(
+    session: &Session,
+    settling: &Settling<'_>,
+) -> Result<(Names, Option<Receipt>), EngineError> {
+    let (_, ledger) = ledger_of(&session.project, settling.experiment)?;
+    let names = settling.names(&ledger);
+    let receipt = Receipt::open(&session.project, names.receipt);
+    Ok((names, receipt.filter(|receipt| receipt.stands(&session.blobs))))
+}
+
+/// Carries a run out where everything is as the run before left it; `None`, and nothing done, where it is not.
+///
+/// # Errors
+/// The faults of store and ledger.
+pub fn run_unchanged(
+    session: &Session,
+    settling: &Settling<'_>,
+    notify: &mut (dyn FnMut(Notice) + Send),
+) -> Result<Option<Report>, EngineError> {
+    let (_, receipt) = standing(session, settling)?;
+    receipt.map(|receipt| run(session, settling, &receipt, notify)).transpose()
 }
 
 /// A run in which everything is as the run before left it.
 pub(crate) fn run(
     session: &Session,
-    plan: &Plan,
-    options: &Options,
+    settling: &Settling<'_>,
     receipt: &Receipt,
     notify: &mut (dyn FnMut(Notice) + Send),
 ) -> Result<Report, EngineError> {
-    let (_, ledger) = ledger_of(&session.project, &plan.experiment)?;
-    let (began, digest) = (now().max(latest(&session.project)?.unwrap_or_default()), plan.digest());
+    let (_, ledger) = ledger_of(&session.project, settling.experiment)?;
+    let (began, digest) = (now().max(latest(&session.project)?.unwrap_or_default()), settling.plan);
     let opened = Opened {
         version: 1,
         run: String::new(),
         nonce: random_hex(32)?,
-        experiment: plan.experiment.clone(),
+        experiment: settling.experiment.to_owned(),
         plan: digest,
         members: receipt.members,
         confirmatory: current_registration(&ledger).is_some_and(|r| r.plan == digest),
         ledger_heads: ledger.heads(),
         continues: None,
-        spec: options.spec.clone(),
-        tool: options.tool.clone(),
+        spec: settling.spec.to_owned(),
+        tool: settling.tool.to_owned(),
     };
     // The list of hits lasts before the line that cites it; after the first time it is there already.
     let record = session.blobs.put(&receipt.hits)?;
@@ -139,7 +250,7 @@ pub(crate) fn run(
     notify(Notice::Opened { run: name.clone(), members: BTreeMap::new() });
     let cited = Cited { record, count: receipt.members };
     journal.append(now(), Event::Reused { hits: Vec::new(), cited: Some(cited) })?;
-    let closing = if options.settings.only.is_empty() { Closing::Complete } else { Closing::Partial };
+    let closing = if settling.only.is_empty() { Closing::Complete } else { Closing::Partial };
     journal.append(now(), Event::Closed { how: closing })?;
     journal.sync()?;
     session.index.caught_up(journal.run(), journal.length())?;

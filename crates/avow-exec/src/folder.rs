@@ -6,10 +6,11 @@
 //!
 //! Making and removing five inodes can cost more than starting a process. So [`Folders`] keeps a folder that an
 //! attempt left empty, and renames it for the next one. It does so only if nothing of the attempt can be seen in
-//! it: everything inside is removed, and modes, kinds and extended attributes are as they were made. Otherwise
-//! the folder is removed. What is kept bears the name of its last attempt until it is taken, and goes with the
+//! it: everything inside is removed, and modes, kinds and extended attributes are as they were made; the folder of
+//! inputs stays only for an attempt that has inputs as well. Otherwise the folder is removed. What is kept bears the name of its last attempt until it is taken, and goes with the
 //! executor. The rule set of its confinement holds for the inode, so it is kept with the folder.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -30,6 +31,8 @@ pub(crate) fn run_folder(attempt: &Path) -> PathBuf {
 }
 
 const RUN: &str = "run";
+/// Where specs have inputs laid, in the working folder.
+const INPUTS: &str = "inputs";
 const TEMPORARY: &str = "tmp";
 const LOGS: [&str; 2] = ["stdout", "stderr"];
 
@@ -50,6 +53,8 @@ pub(crate) struct Folders {
 struct Spare {
     root: PathBuf,
     mode: u32,
+    /// Whether it has an empty folder of inputs.
+    inputs: bool,
     rules: Option<Rules>,
 }
 
@@ -59,14 +64,19 @@ impl Folders {
         Self { work, spare: Mutex::default() }
     }
 
-    /// A folder for an attempt, with `run` and `tmp`.
-    pub(crate) fn take(&self, attempt: &AttemptId) -> io::Result<Folder<'_>> {
+    /// A folder for an attempt, with `run` and `tmp`. `inputs`: something will be laid below `run/inputs`, so that an
+    /// empty one may be there already.
+    pub(crate) fn take(&self, attempt: &AttemptId, inputs: bool) -> io::Result<Folder<'_>> {
         let root = self.work.join(&attempt.0);
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        if let Some(Spare { root: old, mode, rules }) = spare
+        if let Some(Spare { root: old, mode, inputs: has, rules }) = spare
             && fs::rename(&old, &root).is_ok()
         {
-            return Ok(Folder { folders: self, root, mode, keep: false, rules });
+            let folder = Folder { folders: self, root, mode, keep: false, rules };
+            if has && !inputs {
+                fs::remove_dir(folder.run().join(INPUTS))?;
+            }
+            return Ok(folder);
         }
         fs::create_dir(&root)?;
         let mode = fs::metadata(&root)?.mode();
@@ -157,14 +167,14 @@ impl Folder<'_> {
         self.root.with_file_name(kept)
     }
 
-    /// Removes what the attempt left; whether the folder is as it was made.
-    fn empty(&self) -> io::Result<bool> {
+    /// Removes what the attempt left; where the folder is as it was made, whether it has a folder of inputs.
+    fn empty(&self) -> io::Result<Option<bool>> {
         for entry in fs::read_dir(&self.root)? {
             let entry = entry?;
             let name = entry.file_name();
             let is_folder = entry.file_type()?.is_dir();
             if is_folder && (name == RUN || name == TEMPORARY) {
-                clear(&entry.path())?;
+                clear(&entry.path(), |inner| name == RUN && inner == INPUTS)?;
             } else if is_folder {
                 remove(&entry.path())?;
             } else if !LOGS.iter().any(|log| name == *log) || !self.is_fresh_log(&entry.path())? {
@@ -172,7 +182,22 @@ impl Folder<'_> {
             }
         }
         let folders = [self.root.clone(), self.run(), self.temporary()];
-        folders.iter().try_fold(true, |fresh, folder| Ok(fresh && self.is_fresh(folder)?))
+        let fresh = folders
+            .iter()
+            .try_fold(true, |fresh, folder| Ok::<_, io::Error>(fresh && self.is_fresh(folder)?));
+        if !fresh? {
+            return Ok(None);
+        }
+        let inputs = self.run().join(INPUTS);
+        if self.is_fresh(&inputs)? {
+            clear(&inputs, |_| false)?;
+            return Ok(Some(true));
+        }
+        match fs::symlink_metadata(&inputs) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            _ => remove(&inputs)?,
+        }
+        Ok(Some(false))
     }
 
     fn is_fresh(&self, folder: &Path) -> io::Result<bool> {
@@ -195,11 +220,15 @@ fn has_no_attributes(path: &Path) -> bool {
     llistxattr_query(path).map_or(true, |length| length == 0)
 }
 
-/// Removes everything inside a folder.
-fn clear(folder: &Path) -> io::Result<()> {
+/// Removes everything inside a folder but folders with a name that is to stay.
+fn clear(folder: &Path, stays: impl Fn(&OsStr) -> bool) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        if entry.file_type()?.is_dir() { remove(&entry.path())? } else { fs::remove_file(entry.path())? }
+        if !entry.file_type()?.is_dir() {
+            fs::remove_file(entry.path())?;
+        } else if !stays(&entry.file_name()) {
+            remove(&entry.path())?;
+        }
     }
     Ok(())
 }
@@ -208,8 +237,8 @@ impl Drop for Folder<'_> {
     fn drop(&mut self) {
         let done = if self.keep {
             fs::rename(&self.root, self.kept())
-        } else if matches!(self.empty(), Ok(true)) {
-            let spare = Spare { root: self.root.clone(), mode: self.mode, rules: self.rules.take() };
+        } else if let Ok(Some(inputs)) = self.empty() {
+            let spare = Spare { root: self.root.clone(), mode: self.mode, inputs, rules: self.rules.take() };
             self.folders.spare.lock().unwrap_or_else(PoisonError::into_inner).push(spare);
             Ok(())
         } else {
@@ -331,7 +360,7 @@ mod tests {
         fs::write(outside.path().join("precious"), "x").unwrap();
         let work = tempfile::tempdir().unwrap();
         let folders = Folders::new(work.path().to_owned());
-        let folder = folders.take(&id("a")).unwrap();
+        let folder = folders.take(&id("a"), false).unwrap();
         std::os::unix::fs::symlink(outside.path(), folder.run().join("link")).unwrap();
         fs::remove_dir(folder.temporary()).unwrap();
         std::os::unix::fs::symlink(outside.path(), folder.temporary()).unwrap();
@@ -348,7 +377,7 @@ mod tests {
     fn an_emptied_folder_is_used_again_and_goes_with_the_executor() {
         let work = tempfile::tempdir().unwrap();
         let folders = Folders::new(work.path().to_owned());
-        let folder = folders.take(&id("a")).unwrap();
+        let folder = folders.take(&id("a"), false).unwrap();
         let inode = fs::metadata(folder.run()).unwrap().ino();
         fs::create_dir_all(folder.run().join("deep/er")).unwrap();
         fs::write(folder.temporary().join("t"), "x").unwrap();
@@ -356,7 +385,7 @@ mod tests {
         fs::write(&folder.logs()[0], "said").unwrap();
         Folder::log(&folder.logs()[1]).unwrap();
         drop(folder);
-        let folder = folders.take(&id("b")).unwrap();
+        let folder = folders.take(&id("b"), false).unwrap();
         assert_eq!(fs::metadata(folder.run()).unwrap().ino(), inode);
         let mut names: Vec<_> =
             fs::read_dir(folder.root()).unwrap().map(|e| e.unwrap().file_name()).collect();
@@ -369,14 +398,43 @@ mod tests {
     }
 
     #[test]
+    fn the_folder_of_inputs_is_kept_for_attempts_with_inputs_alone() {
+        let work = tempfile::tempdir().unwrap();
+        let folders = Folders::new(work.path().to_owned());
+        let folder = folders.take(&id("a"), true).unwrap();
+        let inputs = folder.run().join(INPUTS);
+        fs::create_dir_all(inputs.join("deep")).unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", inputs.join("link")).unwrap();
+        let inode = fs::metadata(&inputs).unwrap().ino();
+        drop(folder);
+        let folder = folders.take(&id("b"), true).unwrap();
+        let inputs = folder.run().join(INPUTS);
+        assert_eq!(fs::metadata(&inputs).unwrap().ino(), inode);
+        assert_eq!(fs::read_dir(&inputs).unwrap().count(), 0);
+        drop(folder);
+        let folder = folders.take(&id("c"), false).unwrap();
+        let inputs = folder.run().join(INPUTS);
+        assert!(!inputs.exists(), "who declared no inputs sees none");
+        fs::create_dir(&inputs).unwrap();
+        fs::set_permissions(&inputs, PermissionsExt::from_mode(0o700)).unwrap();
+        drop(folder);
+        let folder = folders.take(&id("d"), true).unwrap();
+        assert!(!folder.run().join(INPUTS).exists(), "nor one that an attempt has changed");
+        std::os::unix::fs::symlink("/etc", folder.run().join(INPUTS)).unwrap();
+        drop(folder);
+        let folder = folders.take(&id("e"), true).unwrap();
+        assert!(folder.run().join(INPUTS).symlink_metadata().is_err());
+    }
+
+    #[test]
     fn a_folder_with_a_changed_mode_or_attribute_is_not_used_again() {
         let work = tempfile::tempdir().unwrap();
         let folders = Folders::new(work.path().to_owned());
-        let folder = folders.take(&id("a")).unwrap();
+        let folder = folders.take(&id("a"), false).unwrap();
         fs::set_permissions(folder.run(), PermissionsExt::from_mode(0o700)).unwrap();
         drop(folder);
         assert_eq!(fs::read_dir(work.path()).unwrap().count(), 0);
-        let folder = folders.take(&id("b")).unwrap();
+        let folder = folders.take(&id("b"), false).unwrap();
         let flags = rustix::fs::XattrFlags::empty();
         let supported = rustix::fs::setxattr(folder.temporary(), "user.mark", b"x", flags).is_ok();
         drop(folder);

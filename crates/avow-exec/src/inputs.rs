@@ -90,6 +90,11 @@ pub(crate) fn lay(
     Ok(linked)
 }
 
+/// Whether the folder that specs lay inputs in is needed.
+pub(crate) fn are_in_their_folder(action: &Action) -> bool {
+    action.inputs.keys().any(|mount| mount.starts_with("inputs/"))
+}
+
 /// The path without the slash that marks a folder.
 fn plain(path: &str) -> Result<&str, ExecError> {
     let path = path.strip_suffix('/').unwrap_or(path);

@@ -294,7 +294,10 @@ impl Shared {
             draft.given.checkpoints = None;
         }
         let secrets = scrubber(terms, &draft.given.secrets)?;
-        let mut folder = self.folders.take(attempt).map_err(at("create the folder", &root))?;
+        let mut folder = self
+            .folders
+            .take(attempt, inputs::are_in_their_folder(action))
+            .map_err(at("create the folder", &root))?;
         let mut result =
             self.in_folder(&mut folder, attempt, action, terms, watch, abandon, draft, secrets.as_ref());
         if let Some(checkpoint) = draft.checkpoint.take() {

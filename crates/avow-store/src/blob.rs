@@ -25,7 +25,7 @@ pub enum Intake {
     /// The file stays where it is and shares nothing with the store but, where the file system can, its blocks.
     /// For users' files.
     Copy,
-    /// The file is gone afterwards; large ones are renamed. For outputs in a folder that we made.
+    /// The file is gone afterwards, renamed where that is possible. For outputs in a folder that we made.
     Move,
 }
 

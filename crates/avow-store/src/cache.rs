@@ -134,6 +134,12 @@ impl StampCache for FileStamps {
         Ok(known.map(|(_, digest)| *digest))
     }
 
+    fn earlier_digest(&self, stamp: FileStamp) -> Result<Option<BlobDigest>, StoreError> {
+        let states = self.states();
+        let earlier = states.known.get(&stamp.identity()).filter(|(state, _)| stamp.is_as_large(state));
+        Ok(earlier.map(|(_, digest)| *digest))
+    }
+
     fn remember_digests(&self, entries: &[(FileStamp, BlobDigest)]) -> Result<(), StoreError> {
         let mut states = self.states();
         states.learnt |= !entries.is_empty();

@@ -1,8 +1,8 @@
 //! The few acts on files that must be right everywhere: durable, atomic, without following a last link.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +23,11 @@ pub(crate) fn absent(error: &io::Error) -> bool {
 
 /// Opens a regular file for reading, without following a link in the last place. A fifo does not block.
 pub(crate) fn open_plain(path: &Path) -> Result<File, StoreError> {
+    open_looked_at(path).map(|(file, _)| file)
+}
+
+/// The same, with the metadata it had when it was opened.
+pub(crate) fn open_looked_at(path: &Path) -> Result<(File, Metadata), StoreError> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
     let file = match opened {
@@ -31,11 +36,32 @@ pub(crate) fn open_plain(path: &Path) -> Result<File, StoreError> {
         }
         other => other.context("open", path)?,
     };
-    if file.metadata().context("look at", path)?.is_file() {
-        Ok(file)
+    let metadata = file.metadata().context("look at", path)?;
+    if metadata.is_file() {
+        Ok((file, metadata))
     } else {
         Err(StoreError::NotAFile { path: path.to_owned() })
     }
+}
+
+/// The bytes of an open file, which lies at `path`, from where it stands. `size` is how many there should be: no
+/// more is asked of the system than it takes to find out.
+pub(crate) fn read_open(mut file: &File, path: &Path, size: u64) -> Result<Vec<u8>, StoreError> {
+    let mut bytes = vec![0; size as usize + 1];
+    let mut length = 0;
+    loop {
+        match file.read(&mut bytes[length..]) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e).context("read", path),
+        }
+        if length == bytes.len() {
+            bytes.resize(2 * length, 0);
+        }
+    }
+    bytes.truncate(length);
+    Ok(bytes)
 }
 
 /// The digest of a file's bytes. Large files are mapped: if another program shortens one meanwhile, the system
@@ -47,6 +73,19 @@ pub(crate) fn hash(path: &Path, size: u64) -> Result<BlobDigest, StoreError> {
     let mut hasher = blake3::Hasher::new();
     hasher.update_mmap_rayon(path).context("read", path)?;
     Ok(BlobDigest::from_bytes(*hasher.finalize().as_bytes()))
+}
+
+/// The digest of an open file's bytes, which lies at `path`.
+pub(crate) fn hash_open(file: &File, path: &Path, size: u64) -> Result<BlobDigest, StoreError> {
+    if size >= MAPPED {
+        return hash(path, size);
+    }
+    let bytes = read_open(file, path, size)?;
+    if bytes.len() as u64 == size {
+        Ok(BlobDigest::of(&bytes))
+    } else {
+        Err(StoreError::Changed { path: path.to_owned() })
+    }
 }
 
 /// Makes a folder's entries survive a power cut.

@@ -129,6 +129,9 @@ pub struct Ingest<'a> {
     stamps: &'a dyn StampCache,
 }
 
+/// From this size on, in bytes, a copy costs more than finding out whether it is needed.
+const LARGE: u64 = 1 << 20;
+
 /// A stamp with the digest that may be remembered for it.
 type Learnt = (FileStamp, BlobDigest);
 
@@ -194,7 +197,10 @@ impl<'a> Ingest<'a> {
         let begun = stamp::now();
         let (digest, size) = match how {
             None => (files::hash(path, before.size)?, before.size),
-            Some(how) => self.blobs.put_file(path, how)?,
+            Some(how) => match self.held_already(path, before, how)? {
+                Some(digest) => (digest, before.size),
+                None => self.blobs.put_file(path, how)?,
+            },
         };
         if how == Some(Intake::Move) {
             return Ok((file(digest, size), None));
@@ -203,6 +209,22 @@ impl<'a> Ingest<'a> {
             return Err(StoreError::Changed { path: path.to_owned() }.into());
         }
         Ok((file(digest, size), before.settled(begun).then_some((before, digest))))
+    }
+
+    /// The digest of a large file that turns out to hold what it held when it was last stored: one that was only
+    /// touched is hashed on all cores, and not copied to learn that the copy is not needed.
+    fn held_already(
+        &self,
+        path: &Path,
+        before: FileStamp,
+        how: Intake,
+    ) -> Result<Option<BlobDigest>, IngestError> {
+        if how == Intake::Move || before.size < LARGE {
+            return Ok(None);
+        }
+        let Some(earlier) = self.stamps.earlier_digest(before)? else { return Ok(None) };
+        let held = self.satisfied(earlier, Some(how)) && files::hash(path, before.size)? == earlier;
+        Ok(held.then_some(earlier))
     }
 
     /// Whether a remembered digest is all that is wanted. A blob that is missing or damaged is stored again.

@@ -329,10 +329,28 @@ impl JournalFile {
 /// run, or where that line is torn.
 pub fn latest(project: &Project) -> Result<Option<Timestamp>, StoreError> {
     let Some(file) = journals(project)?.pop() else { return Ok(None) };
-    let raw = fs::read(&file.path).context("read", &file.path)?;
-    let whole = raw.iter().rposition(|byte| *byte == b'\n').map_or(&[][..], |end| &raw[..end]);
-    let last = whole.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
-    Ok(serde_json::from_slice::<Line>(last).ok().map(|line| line.at))
+    let last = last_line(&file.path).context("read", &file.path)?;
+    Ok(serde_json::from_slice::<Line>(&last).ok().map(|line| line.at))
+}
+
+/// The last whole line of a file. A long journal is not read for it.
+fn last_line(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let mut part = 4 << 10;
+    loop {
+        let start = length.saturating_sub(part);
+        file.seek(SeekFrom::Start(start))?;
+        let mut tail = Vec::new();
+        (&mut file).take(length - start).read_to_end(&mut tail)?;
+        let whole = tail.iter().rposition(|byte| *byte == b'\n').map_or(&[][..], |end| &tail[..end]);
+        let before = whole.iter().rposition(|byte| *byte == b'\n');
+        match before {
+            Some(before) => return Ok(whole[before + 1..].to_vec()),
+            None if start == 0 => return Ok(whole.to_vec()),
+            None => part *= 8,
+        }
+    }
 }
 
 /// Reads a journal, changing nothing.

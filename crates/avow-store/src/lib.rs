@@ -18,6 +18,7 @@ mod action_lock;
 mod disk;
 mod error;
 mod files;
+mod kernel;
 mod lines;
 mod mount;
 
@@ -30,6 +31,7 @@ pub mod collect;
 pub mod collected;
 #[cfg(debug_assertions)]
 pub mod faults;
+pub mod hits;
 pub mod index;
 pub mod ingest;
 pub mod journal;
@@ -56,6 +58,7 @@ pub use cache::FileStamps;
 pub use catalogue::Catalogue;
 pub use error::{Fault, StoreError};
 pub use files::nonce;
+pub use hits::{Hits, Stood};
 pub use ingest::{Ingest, IngestError};
 pub use journal::JournalWriter;
 pub use ledger::LedgerFile;

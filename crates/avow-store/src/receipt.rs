@@ -13,6 +13,7 @@ use avow_model::digest::BlobDigest;
 
 use crate::blob::FileBlobs;
 use crate::cache;
+use crate::hits;
 use crate::project::Project;
 use crate::stamp::FileStamp;
 
@@ -59,8 +60,7 @@ impl Receipt {
         bytes.extend(&self.hits);
         for (digest, stamp) in &self.blobs {
             bytes.extend(digest.as_bytes());
-            bytes.extend(stamp.identity());
-            bytes.extend(stamp.state());
+            bytes.extend(stamp.to_bytes());
         }
         cache::put(project, &file(name), bytes);
         cache::trim(project, PREFIX, KEPT);
@@ -86,9 +86,10 @@ impl Receipt {
     }
 }
 
-/// Removes all receipts.
+/// Removes all receipts, and what rests on the same.
 pub(crate) fn forget(project: &Project) {
     cache::trim(project, PREFIX, 0);
+    hits::forget(project);
 }
 
 fn file(name: BlobDigest) -> String {
@@ -102,15 +103,5 @@ fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
 
 fn blob(bytes: &[u8]) -> Option<(BlobDigest, FileStamp)> {
     let (digest, rest) = bytes.split_first_chunk::<32>()?;
-    let [device, inode, size, modified, changed] = {
-        let mut rest = rest;
-        let mut numbers = [0; 5];
-        for slot in &mut numbers {
-            (*slot, rest) = number(rest)?;
-        }
-        numbers
-    };
-    let stamp =
-        FileStamp { device, inode, size, modified: modified.cast_signed(), changed: changed.cast_signed() };
-    Some((BlobDigest::from_bytes(*digest), stamp))
+    Some((BlobDigest::from_bytes(*digest), FileStamp::from_bytes(*rest.first_chunk()?)))
 }

@@ -265,6 +265,10 @@ impl StampCache for SharedIndex {
         self.ask(|index| index.cached_digest(stamp))
     }
 
+    fn earlier_digest(&self, stamp: FileStamp) -> Result<Option<BlobDigest>, StoreError> {
+        self.ask(|index| index.earlier_digest(stamp))
+    }
+
     fn remember_digests(&self, entries: &[(FileStamp, BlobDigest)]) -> Result<(), StoreError> {
         self.ask(|index| index.remember_digests(entries))
     }

@@ -74,6 +74,36 @@ impl FileStamp {
         key
     }
 
+    /// Identity and state, for caches.
+    pub(crate) fn to_bytes(self) -> [u8; 40] {
+        let mut bytes = [0; 40];
+        bytes[..16].copy_from_slice(&self.identity());
+        bytes[16..].copy_from_slice(&self.state());
+        bytes
+    }
+
+    /// The stamp that gave these bytes.
+    pub(crate) fn from_bytes(bytes: [u8; 40]) -> FileStamp {
+        let mut numbers = bytes.chunks_exact(8).map(|part| {
+            let mut number = [0; 8];
+            number.copy_from_slice(part);
+            u64::from_be_bytes(number)
+        });
+        let mut next = || numbers.next().unwrap_or_default();
+        FileStamp {
+            device: next(),
+            inode: next(),
+            size: next(),
+            modified: next().cast_signed(),
+            changed: next().cast_signed(),
+        }
+    }
+
+    /// Whether a file in such a state had the size that it has now.
+    pub(crate) fn is_as_large(&self, state: &[u8]) -> bool {
+        state.starts_with(&self.size.to_be_bytes())
+    }
+
     /// In which state it was.
     pub(crate) fn state(&self) -> [u8; 24] {
         let mut value = [0; 24];
@@ -95,6 +125,12 @@ pub trait StampCache: Send + Sync {
     /// The digest remembered for exactly this stamp.
     fn cached_digest(&self, stamp: FileStamp) -> Result<Option<BlobDigest>, StoreError>;
 
+    /// The digest last remembered for this file when it was as large as now, in whatever state: a guess at what it
+    /// holds, for whoever compares. A cache may answer that it knows none.
+    fn earlier_digest(&self, _stamp: FileStamp) -> Result<Option<BlobDigest>, StoreError> {
+        Ok(None)
+    }
+
     /// Remembers digests. The caller gives settled stamps only.
     fn remember_digests(&self, entries: &[(FileStamp, BlobDigest)]) -> Result<(), StoreError>;
 }
@@ -113,6 +149,12 @@ impl StampCache for MemoryStamps {
             .get(&stamp.identity())
             .filter(|(state, _)| *state == stamp.state())
             .map(|(_, digest)| *digest))
+    }
+
+    fn earlier_digest(&self, stamp: FileStamp) -> Result<Option<BlobDigest>, StoreError> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let earlier = known.get(&stamp.identity()).filter(|(state, _)| stamp.is_as_large(state));
+        Ok(earlier.map(|(_, digest)| *digest))
     }
 
     fn remember_digests(&self, entries: &[(FileStamp, BlobDigest)]) -> Result<(), StoreError> {

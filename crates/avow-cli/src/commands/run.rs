@@ -22,7 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args;
 use crate::commands::plan::{forecast, show, targets};
-use crate::commands::{detach, verdict};
+use crate::commands::{detach, unchanged, verdict};
 use crate::context::{Planned, Reading, Spec};
 use crate::diagnostics;
 use crate::exit::Exit;
@@ -72,11 +72,18 @@ pub fn run(args: &args::Run, verbose: u8, output: &Output) -> Result<Exit, Failu
     let control = Control::new(args.detached.is_some())?;
     let session = session(&spec.project, output, Some(&control.cancel))?;
     tell_past(&session, output);
-    let planned = {
-        let (blobs, stamps) = (&*session.blobs, &*session.index);
-        spec.plan_with(&ProjectWorld::new(&spec, Depth::Store { blobs, stamps }), output)?
+    let planned = match begin(args, &spec, &session, &control.cancel, output)? {
+        Begun::Planned(planned) => planned,
+        Begun::Unchanged(report, plan) => {
+            drop(session);
+            let exit = tell(&report, output);
+            let Some(plan) = plan else {
+                verdict::say_no_claims(output);
+                return Ok(exit);
+            };
+            return Ok(exit.worse(verdict::after_run(&spec, &plan, args.peek, args.json, None, output)?));
+        }
     };
-    spec.identities().remember();
     tell_registration(&planned.plan, &session, output)?;
     needed(&spec, &planned, &args.only, &vault)?;
     let mut undeclared = Undeclared::default();
@@ -131,6 +138,37 @@ fn lacking(planned: &Planned, vault: &Vault) -> BTreeMap<String, String> {
         |terms: &Terms| vault.missing.iter().map(|(name, _)| name).find(|name| terms.secrets.contains(name));
     let stages = planned.terms.iter().filter_map(|(stage, terms)| Some((stage.clone(), lacks(terms)?)));
     stages.map(|(stage, name)| (stage, format!("needs the secret `{name}`, which has no value"))).collect()
+}
+
+/// What the beginning of a run came to.
+enum Begun {
+    /// There is something to do, or to find out.
+    Planned(Planned),
+    /// Nothing changed. The plan is there where something is to be made of its numbers.
+    Unchanged(Report, Option<Arc<Plan>>),
+}
+
+/// Makes the plan, or finds that it is not needed.
+fn begin(
+    args: &args::Run,
+    spec: &Spec,
+    session: &Session,
+    cancel: &Cancel,
+    output: &Output,
+) -> Result<Begun, Failure> {
+    let (blobs, stamps) = (&*session.blobs, &*session.index);
+    let world = ProjectWorld::new(spec, Depth::Store { blobs, stamps });
+    let compiled = spec.compile_with(&world, output)?;
+    let report = match &compiled.brief {
+        Some(brief) => unchanged::run(args, spec, brief, session, cancel, output)?,
+        None => None,
+    };
+    spec.identities().remember();
+    let Some(report) = report else { return Ok(Begun::Planned(spec.plan_of(&world, compiled, output)?)) };
+    let judged = compiled.brief.as_ref().is_none_or(|brief| brief.claims) || args.json;
+    let wanted = judged || verdict::goes_on_without_claims(spec)?;
+    let planned = wanted.then(|| spec.plan_of(&world, compiled, output)).transpose()?;
+    Ok(Begun::Unchanged(report, planned.map(|planned| planned.plan)))
 }
 
 /// The threads of a run, and the token that signals raise. It is there before the run waits for anything, so

@@ -62,9 +62,8 @@ pub fn after_run(
 ) -> Result<Exit, Failure> {
     let nothing_to_judge = plan.claims.is_empty() && !json;
     if nothing_to_judge {
-        output.say("the spec makes no claims; `avow table` prints the measurements");
-        // Everything that exists is not gone through for it either.
-        if !crate::results::wanted(spec)? && !crate::search::any(plan) {
+        say_no_claims(output);
+        if !goes_on_without_claims(spec)? && !crate::search::any(plan) {
             return Ok(Exit::Done);
         }
     }
@@ -81,6 +80,17 @@ pub fn after_run(
     }
     crate::results::keep(spec, plan, &report)?;
     Ok(exit)
+}
+
+/// Says that there is nothing to judge.
+pub fn say_no_claims(output: &Output) {
+    output.say("the spec makes no claims; `avow table` prints the measurements");
+}
+
+/// Whether everything that exists is gone through although there is nothing to judge: for the copy that the project
+/// asks for.
+pub fn goes_on_without_claims(spec: &Spec) -> Result<bool, Failure> {
+    crate::results::wanted(spec)
 }
 
 /// Audits a plan. Peeking at an incomplete registered plan is recorded before anything is shown.

@@ -12,7 +12,6 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
-use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -24,14 +23,18 @@ use super::{BlobStore, Intake, copy};
 use crate::disk;
 use crate::error::{Context, StoreError};
 use crate::files;
+use crate::kernel;
 use crate::meter;
 use crate::project::Project;
 use crate::reference::Places;
 use crate::stamp::{self, FileStamp, StampCache};
 
-/// Files up to this size are read into memory and written anew, even where they could be moved: it costs about
-/// the same, and the new file has never been open for writing anywhere else.
+/// Files up to this size are read into memory and written anew where they cannot be moved, or where somebody still
+/// has them open for writing: the new file has never been open for writing anywhere else.
 const SMALL: u64 = 256 << 10;
+
+/// The most blobs of which a stamp is kept at hand; of others it is looked up again.
+const VOUCHED: usize = 500_000;
 
 /// Blobs of a project.
 pub struct FileBlobs {
@@ -39,7 +42,11 @@ pub struct FileBlobs {
     stamps: Arc<dyn StampCache>,
     /// Sound but not yet durable; the stamp is kept where it may be remembered.
     fresh: Mutex<HashMap<BlobDigest, Option<FileStamp>>>,
+    /// Sound, durable, and remembered: what it was when it was last looked at. Not of more blobs than fit.
+    vouched: Mutex<HashMap<BlobDigest, FileStamp>>,
     temporary: OnceLock<TemporaryFolder>,
+    /// The device that the blobs lie on.
+    device: OnceLock<u64>,
     /// Where files lie that are kept by reference.
     places: Places,
 }
@@ -52,7 +59,9 @@ impl FileBlobs {
             project,
             stamps,
             fresh: Mutex::default(),
+            vouched: Mutex::default(),
             temporary: OnceLock::new(),
+            device: OnceLock::new(),
             places: Places::default(),
         }
     }
@@ -78,6 +87,10 @@ impl FileBlobs {
         digests.dedup();
         let mut vouched = Vec::with_capacity(digests.len());
         for digest in digests {
+            if let Some(stamp) = self.vouched().get(&digest) {
+                vouched.push((digest, *stamp));
+                continue;
+            }
             let Some(metadata) = look(&self.path(digest))? else { return Ok(None) };
             let stamp = FileStamp::of(&metadata);
             if self.stamps.cached_digest(stamp)? != Some(digest) {
@@ -91,6 +104,21 @@ impl FileBlobs {
     fn fresh(&self) -> MutexGuard<'_, HashMap<BlobDigest, Option<FileStamp>>> {
         // Every change is one call on the map, so a panic elsewhere cannot leave it half changed.
         self.fresh.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn vouched(&self) -> MutexGuard<'_, HashMap<BlobDigest, FileStamp>> {
+        // As above.
+        self.vouched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that a blob with this stamp is sound and durable.
+    fn note_vouched(&self, blobs: impl IntoIterator<Item = (BlobDigest, FileStamp)>) {
+        let mut vouched = self.vouched();
+        for (digest, stamp) in blobs {
+            if vouched.len() < VOUCHED {
+                vouched.insert(digest, stamp);
+            }
+        }
     }
 
     fn temporary(&self) -> Result<&TemporaryFolder, StoreError> {
@@ -107,9 +135,11 @@ impl FileBlobs {
         let path = self.path(digest);
         let Some(metadata) = look(&path)? else { return Ok(false) };
         let stamp = FileStamp::of(&metadata);
-        if self.stamps.cached_digest(stamp)? == Some(digest)
-            || self.fresh().get(&digest) == Some(&Some(stamp))
-        {
+        if self.stamps.cached_digest(stamp)? == Some(digest) {
+            self.note_vouched([(digest, stamp)]);
+            return Ok(true);
+        }
+        if self.fresh().get(&digest) == Some(&Some(stamp)) {
             return Ok(true);
         }
         self.compare(digest, &path, &metadata).map(|()| true)
@@ -203,25 +233,48 @@ impl FileBlobs {
 
     fn copy_in(&self, source: &File, path: &Path, size: u64) -> Result<(BlobDigest, u64), StoreError> {
         if size <= SMALL {
-            let mut bytes = Vec::with_capacity(size as usize + 1);
-            let mut reader = source;
-            reader.read_to_end(&mut bytes).context("read", path)?;
+            let bytes = files::read_open(source, path, size)?;
             return Ok((self.put(&bytes)?, bytes.len() as u64));
         }
         let fill = |file: &mut File, at: &Path| copy::copy_and_hash(source, file, at);
         self.write(fill, |digest| self.wanted(digest))
     }
 
-    /// Takes a large file over by renaming it. The caller made sure that it has one name, on our device.
+    /// Takes a file over by renaming it: first away from the folder of whoever wrote it, then, once its bytes are
+    /// known, to its name. The caller made sure that it has one name, on our device.
     fn move_in(
         &self,
         source: &File,
         path: &Path,
         before: &Metadata,
     ) -> Result<(BlobDigest, u64), StoreError> {
+        let apart = self.temporary()?.name();
+        disk::rename(path, &apart).context("move", path)?;
+        let taken = self.take_over(source, &apart, before);
+        if taken.is_err() {
+            // The first error is the one to tell; what is left is cleared with the folder.
+            let _ = disk::remove_file(&apart);
+        }
+        taken
+    }
+
+    fn take_over(
+        &self,
+        source: &File,
+        path: &Path,
+        before: &Metadata,
+    ) -> Result<(BlobDigest, u64), StoreError> {
+        // Nobody finds it any more; a program that escaped its supervisor may have it open.
+        let alone = kernel::nobody_writes(source);
+        if !alone && before.len() <= SMALL {
+            let stored = self.copy_in(source, path, before.len())?;
+            unchanged(source, path, before)?;
+            disk::remove_file(path).context("remove", path)?;
+            return Ok(stored);
+        }
         disk::protect(source, path).context("protect", path)?;
         let begun = stamp::now();
-        let digest = files::hash(path, before.len())?;
+        let digest = files::hash_open(source, path, before.len())?;
         unchanged(source, path, before)?;
         if !self.wanted(digest)? {
             disk::remove_file(path).context("remove", path)?;
@@ -229,8 +282,9 @@ impl FileBlobs {
         }
         let placed = self.place(path, digest)?;
         let stamp = FileStamp::of(&source.metadata().context("look at", &placed)?);
-        // A program may still have had it open for writing in the tick in which we hashed it.
-        self.fresh().insert(digest, FileStamp::of(before).settled(begun).then_some(stamp));
+        // A program that has it open could have written in the tick in which we hashed it.
+        let sure = alone || FileStamp::of(before).settled(begun);
+        self.fresh().insert(digest, sure.then_some(stamp));
         Ok((digest, before.len()))
     }
 }
@@ -292,9 +346,8 @@ impl BlobStore for FileBlobs {
     }
 
     fn put_file(&self, path: &Path, how: Intake) -> Result<(BlobDigest, u64), StoreError> {
-        let source = files::open_plain(path)?;
-        let before = source.metadata().context("look at", path)?;
-        if how == Intake::Move && before.len() > SMALL && before.nlink() == 1 && self.same_device(&before)? {
+        let (source, before) = files::open_looked_at(path)?;
+        if how == Intake::Move && before.nlink() == 1 && self.same_device(&before)? {
             return self.move_in(&source, path, &before);
         }
         let stored = self.copy_in(&source, path, before.len())?;
@@ -313,6 +366,7 @@ impl BlobStore for FileBlobs {
         self.temporary()?.sync()?;
         let remembered: Vec<_> = batch.iter().filter_map(|(d, stamp)| stamp.map(|s| (s, *d))).collect();
         self.stamps.remember_digests(&remembered)?;
+        self.note_vouched(remembered.into_iter().map(|(stamp, digest)| (digest, stamp)));
         // What was put again meanwhile has another stamp and stays.
         self.fresh().retain(|digest, stamp| batch.get(digest) != Some(stamp));
         Ok(())
@@ -335,6 +389,7 @@ impl BlobStore for FileBlobs {
         disk::create_folders(&folder).context("create", &folder)?;
         let target = folder.join(format!("{digest}.{}", &files::nonce()?[..8]));
         self.fresh().remove(&digest);
+        self.vouched().remove(&digest);
         match disk::rename(&path, &target) {
             Err(e) if files::absent(&e) => Ok(None),
             moved => moved.map(|()| Some(target)).context("move aside", &path),
@@ -344,8 +399,12 @@ impl BlobStore for FileBlobs {
 
 impl FileBlobs {
     fn same_device(&self, metadata: &Metadata) -> Result<bool, StoreError> {
+        if let Some(device) = self.device.get() {
+            return Ok(*device == metadata.dev());
+        }
         let root = self.project.blobs();
-        Ok(fs::metadata(&root).context("look at", &root)?.dev() == metadata.dev())
+        let device = fs::metadata(&root).context("look at", &root)?.dev();
+        Ok(*self.device.get_or_init(|| device) == metadata.dev())
     }
 
     /// All blobs by name, sorted, and every path among them that is none.

@@ -231,6 +231,15 @@ impl StampCache for SledIndex {
         }
     }
 
+    fn earlier_digest(&self, stamp: FileStamp) -> Result<Option<BlobDigest>, StoreError> {
+        let Some(value) = self.stamps.get(stamp.identity())? else { return Ok(None) };
+        let (state, digest) = value.split_at_checked(24).ok_or(StoreError::IndexValue { what: "stamp" })?;
+        if !stamp.is_as_large(state) {
+            return Ok(None);
+        }
+        digest_of(digest).map(|d| Some(BlobDigest::from_bytes(d)))
+    }
+
     fn remember_digests(&self, entries: &[(FileStamp, BlobDigest)]) -> Result<(), StoreError> {
         let mut batch = sled::Batch::default();
         for (stamp, digest) in entries {

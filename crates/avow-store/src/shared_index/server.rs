@@ -91,6 +91,10 @@ impl StampCache for Opened {
         self.index.cached_digest(stamp)
     }
 
+    fn earlier_digest(&self, stamp: FileStamp) -> Result<Option<BlobDigest>, StoreError> {
+        self.index.earlier_digest(stamp)
+    }
+
     fn remember_digests(&self, entries: &[(FileStamp, BlobDigest)]) -> Result<(), StoreError> {
         self.index.remember_digests(entries)
     }

@@ -185,13 +185,20 @@ fn a_hard_linked_file_is_copied_even_when_moved() {
 }
 
 #[test]
-fn a_large_file_is_moved_without_a_copy() {
-    let fixture = Fixture::new();
-    let file = fixture.write("out", &content(1 << 20));
-    let inode = fs::metadata(&file).unwrap().ino();
-    let blobs = fixture.blobs();
-    let (digest, _) = blobs.put_file(&file, Intake::Move).unwrap();
-    assert_eq!(fs::metadata(blobs.path(digest)).unwrap().ino(), inode);
+fn a_file_is_moved_without_a_copy_and_remembered_where_nobody_writes_it() {
+    for size in [1, 5000, 1 << 20] {
+        let fixture = Fixture::new();
+        let file = fixture.write("out", &content(size));
+        let inode = fs::metadata(&file).unwrap().ino();
+        let stamps = Arc::new(MemoryStamps::default());
+        let blobs = FileBlobs::new(fixture.project.clone(), Arc::clone(&stamps) as Arc<dyn StampCache>);
+        let (digest, _) = blobs.put_file(&file, Intake::Move).unwrap();
+        let about = fs::metadata(blobs.path(digest)).unwrap();
+        assert_eq!(about.ino(), inode);
+        blobs.sync().unwrap();
+        assert_eq!(stamps.cached_digest(FileStamp::of(&about)).unwrap(), Some(digest), "{size}");
+        assert_eq!(fs::read_dir(fixture.project.temporary()).unwrap().count(), 1);
+    }
 }
 
 #[test]
@@ -205,6 +212,15 @@ fn a_writer_that_outlives_the_move_is_noticed() {
     survivor.seek(std::io::SeekFrom::Start(100)).unwrap();
     survivor.write_all(b"late").unwrap();
     assert!(blobs.contains(digest).unwrap_err().is_unusable_blob());
+
+    // A small file is not worth that risk: it is copied as soon as anybody can still write it.
+    let path = fixture.write("small", b"evidence");
+    let mut survivor = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    let (digest, _) = blobs.put_file(&path, Intake::Move).unwrap();
+    assert!(!path.exists());
+    survivor.write_all(b"late").unwrap();
+    assert_eq!(blobs.read(digest).unwrap(), b"evidence");
+    assert!(blobs.contains(digest).unwrap());
 }
 
 #[test]

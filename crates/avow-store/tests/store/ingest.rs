@@ -273,3 +273,36 @@ fn code_lies_at_its_project_paths() {
         assert!(ingest.code_tree(fixture.project.root(), &[bad.to_owned()]).is_err(), "{bad:?}");
     }
 }
+
+#[test]
+fn a_large_file_that_was_touched_is_what_it_was_and_one_that_changed_is_not() {
+    let fixture = Fixture::new();
+    let blobs = fixture.blobs();
+    let stamps = MemoryStamps::default();
+    let ingest = Ingest::new(&blobs, &stamps);
+    let path = fixture.write("large", &vec![1; 2 << 20]);
+    settle(&path);
+    let first = ingest.store_file(&path, Intake::Copy).unwrap();
+    let touch = |at: u64| {
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(at)).unwrap();
+        settle(&path);
+    };
+    touch(1_000_000);
+    assert_eq!(stamps.cached_digest(FileStamp::of(&fs::metadata(&path).unwrap())).unwrap(), None);
+    assert_eq!(ingest.store_file(&path, Intake::Copy).unwrap(), first);
+    let known = stamps.cached_digest(FileStamp::of(&fs::metadata(&path).unwrap())).unwrap();
+    assert_eq!(known, Some(first.digest));
+
+    fs::write(&path, vec![2; 2 << 20]).unwrap();
+    touch(2_000_000);
+    let second = ingest.store_file(&path, Intake::Copy).unwrap();
+    assert_eq!(second.digest, BlobDigest::of(&vec![2; 2 << 20]));
+    assert!(blobs.contains(second.digest).unwrap());
+
+    // It is what it was, and the blob is gone: it is stored again.
+    fs::remove_file(blobs.path(second.digest)).unwrap();
+    touch(3_000_000);
+    assert_eq!(ingest.store_file(&path, Intake::Copy).unwrap(), second);
+    assert!(blobs.contains(second.digest).unwrap());
+}
