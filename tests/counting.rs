@@ -112,10 +112,14 @@ fn carry_out(plan: &Plan, blobs: &FileBlobs, journal: &mut JournalWriter) {
 
 /// What a command read.
 fn counts(sandbox: &Sandbox, command: &[&str]) -> HashMap<String, u64> {
+    counts_and_words(sandbox, command).0
+}
+
+fn counts_and_words(sandbox: &Sandbox, command: &[&str]) -> (HashMap<String, u64>, String) {
     let file = sandbox.root().with_file_name("counts");
     let run = sandbox.avow_with("AVOW_COUNTS", &file.display().to_string(), command);
     assert_eq!(run.code, 0, "{command:?}\n{}", run.stderr);
-    serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
+    (serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap(), run.stderr)
 }
 
 /// How many files a command opens, where there is a program that can tell.
@@ -165,10 +169,8 @@ fn a_run_after_one_change_reads_what_changed(small: &Sandbox, large: &Sandbox) {
         sandbox.avow(&["run", "-q"]).expect_code(0);
         let text = spec(stages).replace("; echo 77\n", "; echo changed\n");
         sandbox.file("spec.yaml", text);
-        let counts = counts(sandbox, &["run", "-q"]);
-        let status = sandbox.avow(&["status", "--json"]).with_code(0).json();
-        let counted = |what: &str| status["counts"][what].as_u64();
-        assert_eq!((counted("succeeded"), counted("reused")), (Some(1), Some(stages as u64 - 1)), "{status}");
+        let (counts, said) = counts_and_words(sandbox, &["run"]);
+        assert!(said.contains(&format!("1 executed, {} reused", stages - 1)), "{said}");
         assert!(counts["looks"] <= stages as u64 + 40, "{counts:?}");
         counts
     });
