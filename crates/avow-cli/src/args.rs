@@ -56,10 +56,16 @@ pub enum Command {
     Verdict(Verdict),
     /// Show everything a number, an artifact or a file rests on.
     Lineage(Lineage),
-    /// Write the values that a manuscript prints, as macros or filled in.
+    /// Write a page about an experiment, or the values that a manuscript prints.
     Report(Report),
     /// Compare every number of a manuscript with what is stored; without one, look at the whole project.
     Audit(Audit),
+    /// Make results again where nothing of them exists, and compare.
+    Reproduce(Reproduce),
+    /// Write an experiment's evidence into one file for a reader.
+    Bundle(Bundle),
+    /// Check a bundle, and judge its claims anew, without running anything.
+    Verify(Verify),
     /// Look after the store.
     #[command(subcommand)]
     Store(Store),
@@ -352,6 +358,81 @@ pub struct Verdict {
     pub json: bool,
 }
 
+/// `avow reproduce`
+#[derive(Debug, Args)]
+pub struct Reproduce {
+    /// A bundle, a spec, or what a spec has: a number (`stage.name[seed=3]`), a claim, an output, a stage.
+    pub target: Option<String>,
+    /// The spec, where the target is something in it.
+    #[arg(long)]
+    pub spec: Option<PathBuf>,
+    /// Only so many members, drawn by `--nonce` in proportion to what they cost, with what they need.
+    #[arg(long, value_name = "K", requires = "nonce")]
+    pub sample: Option<usize>,
+    /// A text of the reader's choice, which whoever made the record could not know.
+    #[arg(long, value_name = "TEXT", requires = "sample")]
+    pub nonce: Option<String>,
+    /// CPU slots; all cores where nothing is said.
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub jobs: Option<u32>,
+    /// Where to run: `local`, `worker:URL`; may be given several times.
+    #[arg(long, value_name = "PLACE")]
+    pub on: Vec<String>,
+    /// Keep the project in which it was made, as this new folder.
+    #[arg(long, value_name = "FOLDER")]
+    pub keep: Option<PathBuf>,
+    /// Say what it would take and stop.
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+    /// Compare although the registered plan is not complete; this is recorded.
+    #[arg(long)]
+    pub peek: bool,
+    /// Print as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `avow bundle`
+#[derive(Debug, Args)]
+pub struct Bundle {
+    #[command(flatten)]
+    pub spec: SpecArg,
+    /// Where to write it; by default the experiment's name with `.avow.zip` in this folder.
+    #[arg(short, long)]
+    pub output: Option<PathBuf>,
+    /// Leave out outputs that can be made again and on which no claim rests directly.
+    #[arg(long)]
+    pub thin: bool,
+    /// Write it although the registered plan is not complete; this is recorded.
+    #[arg(long)]
+    pub peek: bool,
+    /// Print as JSON what was written.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `avow verify`
+#[derive(Debug, Args)]
+pub struct Verify {
+    /// The bundle.
+    pub bundle: PathBuf,
+    /// Keep what was unpacked, as a project in this new folder.
+    #[arg(long, value_name = "FOLDER")]
+    pub unpack: Option<PathBuf>,
+    /// Set the exit code by the verdicts.
+    #[arg(long)]
+    pub check: bool,
+    /// Read up to so many entries.
+    #[arg(long, value_name = "N")]
+    pub max_entries: Option<u64>,
+    /// Unpack up to so many bytes.
+    #[arg(long, value_name = "BYTES")]
+    pub max_size: Option<u64>,
+    /// Print as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `avow lineage`
 #[derive(Debug, Args)]
 pub struct Lineage {
@@ -370,10 +451,13 @@ pub struct Lineage {
 
 /// `avow report`
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("what").required(true).args(["macros", "fill"]))]
+#[command(group = clap::ArgGroup::new("what").args(["macros", "fill", "html"]))]
 pub struct Report {
     /// The specs; all of this folder where none is named.
     pub specs: Vec<PathBuf>,
+    /// Write the page about one experiment to this file; without any option, to its name with `.html`.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Write a macro file for LaTeX (`.tex`, `.sty`) or Typst (`.typ`).
     #[arg(long, value_name = "FILE")]
     pub macros: Option<PathBuf>,

@@ -1,6 +1,7 @@
 //! One file a verb.
 
 pub mod audit;
+pub mod bundle;
 pub mod cancel;
 pub mod check;
 pub mod detach;
@@ -12,9 +13,11 @@ pub mod init;
 pub mod lineage;
 pub mod log;
 pub mod op;
+pub mod page;
 pub mod plan;
 pub mod register;
 pub mod report;
+pub mod reproduce;
 pub mod run;
 pub mod schema;
 pub mod status;
@@ -22,4 +25,5 @@ pub mod store;
 pub mod table;
 pub mod unchanged;
 pub mod verdict;
+pub mod verify;
 pub mod worker;

@@ -117,6 +117,11 @@ impl Spec {
         plain_name(&self.text).or_else(|| self.read().experiment.as_ref()?.name())
     }
 
+    /// The title as written, if it has one.
+    pub fn title(&self) -> Option<&str> {
+        self.read().experiment.as_ref()?.title()
+    }
+
     /// What identifies programs and packages; what it finds out is remembered beside the store.
     pub fn identities(&self) -> &Identities {
         self.identities.get_or_init(|| {

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 
 use avow_audit::AuditError;
 use avow_engine::EngineError;
+use avow_exchange::bundle::BundleError;
 use avow_exec::worker::protocol::{Difference, Part};
 use avow_exec::{ExecError, Unplaceable};
 use avow_store::lock::LockError;
@@ -48,6 +49,29 @@ pub fn store(error: StoreError) -> Failure {
     match hint {
         Some(hint) => failure.hint(hint),
         None => failure,
+    }
+}
+
+/// A failure to write a bundle, or a bundle that is refused.
+pub fn bundle(error: BundleError) -> Failure {
+    match error {
+        BundleError::Store(error) => store(error),
+        BundleError::Limit { what, .. } => {
+            let hint = match what {
+                "entries" => "if you trust where it came from, `--max-entries` raises the limit",
+                _ => "if you trust where it came from, `--max-size` raises the limit",
+            };
+            Failure::new(Exit::Damaged, "the bundle is refused").because(error).hint(hint)
+        }
+        BundleError::Io { action: "create", ref source, .. } if source.kind() == ErrorKind::AlreadyExists => {
+            Failure::new(Exit::Usage, "there is something already")
+                .because(error)
+                .hint("give another path with `-o`")
+        }
+        error if error.is_of_the_bundle() => Failure::new(Exit::Damaged, "the bundle is refused")
+            .because(error)
+            .hint("it is damaged, or was changed after it was written: ask for it again"),
+        error => Failure::new(Exit::Machine, "the bundle could not be used").because(error),
     }
 }
 

@@ -15,6 +15,7 @@ mod failure;
 mod large;
 mod logging;
 mod output;
+mod page;
 mod places;
 mod policy;
 mod present;
@@ -98,6 +99,9 @@ fn dispatch(command: &Command, verbose: u8, output: &Output) -> Result<Exit, Fai
         Command::Lineage(args) => commands::lineage::lineage(args, output),
         Command::Report(args) => commands::report::report(args, output),
         Command::Audit(args) => commands::audit::audit(args, output),
+        Command::Reproduce(args) => commands::reproduce::reproduce(args, output),
+        Command::Bundle(args) => commands::bundle::bundle(args, output),
+        Command::Verify(args) => commands::verify::verify(args, output),
         Command::Store(args) => commands::store::store(args, output),
         Command::Doctor(args) => commands::doctor::doctor(args, output),
         Command::Schema(args) => commands::schema::schema(args, output),

@@ -19,16 +19,17 @@ use crate::words;
 const TOLD: usize = 10;
 
 /// One action that was carried out again, compared.
-struct Compared {
+pub struct Compared {
     verified: Verified,
     class: &'static str,
-    result: Judged,
+    /// What it came to.
+    pub result: Judged,
     outputs: BTreeMap<String, Vec<Difference>>,
 }
 
 /// What the comparison came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Judged {
+pub enum Judged {
     /// The same bytes.
     Same,
     /// Other bytes, within what the stage declares.
@@ -67,13 +68,17 @@ pub fn compare(plan: &Plan, source: Source<'_>, mut verification: Verification) 
     let results = std::mem::take(&mut verification.results);
     let mut compared = Vec::with_capacity(results.len());
     for verified in results {
-        compared.push(one(plan, source, verified).map_err(failure::audit)?);
+        compared.push(judged(plan, source, verified).map_err(failure::audit)?);
     }
     compared.sort_by(|a, b| a.verified.member.cmp(&b.verified.member));
     Ok(Report { verification, compared })
 }
 
-fn one(plan: &Plan, source: Source<'_>, verified: Verified) -> Result<Compared, AuditError> {
+/// Compares one action that was carried out again by what its stage declares.
+///
+/// # Errors
+/// Where the store cannot be read.
+pub fn judged(plan: &Plan, source: Source<'_>, verified: Verified) -> Result<Compared, AuditError> {
     let stage = plan.stage(words::stage_of(&verified.member));
     let determinism = stage.map_or(&Determinism::Bytes, |stage| &stage.determinism);
     let (class, within) = match determinism {
@@ -192,7 +197,8 @@ impl Report {
 }
 
 impl Compared {
-    fn told(&self, output: &Output) -> Vec<String> {
+    /// It in words, a line each; nothing where the bytes are the same.
+    pub fn told(&self, output: &Output) -> Vec<String> {
         let Verified { member, first, attempt, .. } = &self.verified;
         let mut lines = Vec::new();
         lines.push(match self.result {
@@ -220,7 +226,8 @@ impl Compared {
         lines
     }
 
-    fn json(&self) -> serde_json::Value {
+    /// It as JSON.
+    pub fn json(&self) -> serde_json::Value {
         json!({
             "member": self.verified.member, "action": self.verified.attempt.action, "class": self.class,
             "result": self.result.word(), "outcome": self.verified.attempt.outcome,

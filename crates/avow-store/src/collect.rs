@@ -30,7 +30,8 @@ use crate::project::Project;
 use crate::receipt;
 use crate::record::Recorded;
 use crate::stamp::MemoryStamps;
-use mark::{Marks, owned};
+pub use mark::Marks;
+use mark::owned;
 
 /// An attempt that would go.
 #[derive(Clone, Debug, PartialEq)]
@@ -177,7 +178,6 @@ fn roots(
     marks: &mut Marks<'_>,
 ) -> Result<HashSet<AttemptDigest>, StoreError> {
     let registered = registered(project, marks)?;
-    registered.iter().for_each(|plan| marks.plan(*plan));
     let latest = latest(runs);
     let mut roots = HashSet::new();
     for run in runs {
@@ -224,30 +224,10 @@ fn registered(project: &Project, marks: &mut Marks<'_>) -> Result<BTreeSet<PlanD
     for experiment in ledger::experiments(project)? {
         let file = LedgerFile::of(project, &experiment)?;
         for ledger in [Some(file.read()?), file.stray()?].into_iter().flatten() {
-            for entry in ledger.entries() {
-                let plan = entry.fields.get("plan").and_then(|value| value.as_str());
-                if !entry.kind.starts_with("run-") {
-                    plans.extend(plan.and_then(|hex| hex.parse::<PlanDigest>().ok()));
-                }
-                entry.fields.values().for_each(|value| named(value, marks));
-            }
+            plans.extend(marks.ledger(&ledger));
         }
     }
     Ok(plans)
-}
-
-/// Marks every digest in a value.
-fn named(value: &serde_json::Value, marks: &mut Marks<'_>) {
-    match value {
-        serde_json::Value::String(text) => {
-            if let Ok(digest) = text.parse() {
-                marks.blob(digest);
-            }
-        }
-        serde_json::Value::Array(items) => items.iter().for_each(|item| named(item, marks)),
-        serde_json::Value::Object(map) => map.values().for_each(|item| named(item, marks)),
-        _ => {}
-    }
 }
 
 /// Of every experiment the latest run, and the latest that came to its end.

@@ -29,14 +29,15 @@ pub struct Collection {
     pub bytes: u64,
 }
 
-fn path(project: &Project) -> PathBuf {
+/// Where the list of collections lies.
+pub fn file(project: &Project) -> PathBuf {
     project.store().join("collected.jsonl")
 }
 
 /// All collections, in order; none where nothing was ever collected. A torn last line is none: its collection
 /// removed nothing.
 pub fn read(project: &Project) -> Result<Vec<Collection>, StoreError> {
-    lines::read(&path(project))
+    lines::read(&file(project))
 }
 
 /// When each collected attempt was collected.
@@ -54,5 +55,5 @@ pub(crate) fn append(
     _runner: &RunLock,
     collection: &Collection,
 ) -> Result<(), StoreError> {
-    lines::append(&path(project), std::slice::from_ref(collection))
+    lines::append(&file(project), std::slice::from_ref(collection))
 }

@@ -37,7 +37,8 @@ pub fn lineage(args: &args::Lineage, output: &Output) -> Result<Exit, Failure> {
 
 const FORM: &str = "name a number (`stage.name[seed=3]`), a claim, an output, a digest, or a project file";
 
-fn line(step: &Step<'_>) -> String {
+/// One step of a walk in words, indented by its depth.
+pub fn line(step: &Step<'_>) -> String {
     let indent = "  ".repeat(step.depth);
     let edge = match step.edge {
         None => String::new(),

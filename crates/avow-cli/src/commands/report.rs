@@ -1,7 +1,7 @@
-//! `avow report`: stored values as macros of a manuscript, or filled into one.
+//! `avow report`: a page about an experiment; stored values as macros of a manuscript, or filled into one.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use avow_audit::stock::Stocked;
 use avow_manuscript::class::Resolved;
@@ -16,8 +16,19 @@ use crate::exit::Exit;
 use crate::output::{Failure, Output};
 use crate::stocks::{self, Stocks};
 
-/// Writes macros, or fills a manuscript in.
+/// Writes a page or macros, or fills a manuscript in.
 pub fn report(args: &args::Report, output: &Output) -> Result<Exit, Failure> {
+    if args.macros.is_none() && args.fill.is_none() {
+        let [_, more, ..] = args.specs.as_slice() else {
+            let spec = args.specs.first().map(PathBuf::as_path);
+            return super::page::page(spec, args.html.as_deref(), args.peek, output);
+        };
+        return Err(Failure::new(
+            Exit::Usage,
+            format!("a page is about one experiment, and `{}` is a second", more.display()),
+        )
+        .hint("give the command once for each spec"));
+    }
     let stocks = stocks::gather(&args.specs, args.peek.then_some("report"), output)?;
     let damage = damage_of(&stocks.findings, &stocks.problems, output);
     if damage != Exit::Done {
@@ -26,10 +37,10 @@ pub fn report(args: &args::Report, output: &Output) -> Result<Exit, Failure> {
     match (&args.macros, &args.fill, &args.output) {
         (Some(file), _, _) => write_macros(file, args, &stocks, output)?,
         (None, Some(from), Some(to)) => fill(from, to, &stocks.stocked, output)?,
-        // The parser of arguments asks for one of both.
+        // The parser of arguments asks for the second path.
         _ => {
-            return Err(Failure::new(Exit::Usage, "nothing was asked for")
-                .hint("give `--macros FILE` or `--fill FILE -o FILE`"));
+            return Err(Failure::new(Exit::Usage, "where the filled file goes is not said")
+                .hint("give `--fill FILE -o FILE`"));
         }
     }
     Ok(Exit::Done)

@@ -113,6 +113,12 @@ fn row(verdict: &Verdict) -> Vec<String> {
     ]
 }
 
+/// The numbers of one verdict and the reason for its word, as one line.
+pub fn numbers(verdict: &Verdict) -> String {
+    let parts = row(verdict).into_iter().skip(2).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("  ")
+}
+
 fn note(plan: &Plan, name: &str, members: &[&Verdict]) -> String {
     let Some(claim) = plan.claim(name) else { return String::new() };
     let mut text = String::new();
@@ -257,7 +263,7 @@ fn qualifier(qualifier: &Qualifier) -> String {
 }
 
 /// What the verdicts rest on: registration, deviations.
-fn standing(report: &Report) -> String {
+pub fn standing(report: &Report) -> String {
     let mut out = match (report.standing, &report.registration) {
         (Standing::Confirmatory, Some(registration))
             if report.verdicts.iter().all(|v| v.standing == Standing::Exploratory)

@@ -1,0 +1,101 @@
+//! `avow bundle`: an experiment's evidence as one file.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use avow_audit::{Audit, Evidence};
+use avow_exchange::bundle::{Contents, Wanted, write};
+use avow_model::canonical::Record;
+use avow_model::digest::Artifact;
+use avow_model::plan::Determinism;
+use avow_store::BlobStore;
+use serde_json::json;
+
+use crate::args;
+use crate::context::{Reading, Spec};
+use crate::exit::Exit;
+use crate::failure;
+use crate::output::{Failure, Output};
+use crate::words;
+
+/// Writes a bundle.
+pub fn bundle(args: &args::Bundle, output: &Output) -> Result<Exit, Failure> {
+    let spec = Spec::open(args.spec.spec.as_deref())?;
+    let planned = spec.plan_as_run(output)?;
+    let plan = &planned.plan;
+    let reading = Reading::open(&spec.project, &plan.experiment)?;
+    let audit = Audit::gather(plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
+    super::verdict::guard(&spec, &reading, &audit, args.peek, ("bundle", "the whole experiment"))?;
+    let evidence = audit.evidence();
+    let digest = plan.digest();
+    if reading.blobs.size(digest.into()).map_err(failure::store)?.is_none() {
+        return Err(never_run(plan.experiment.as_str(), &reading));
+    }
+    let actions: HashSet<_> = evidence.members().filter_map(|member| member.action).collect();
+    let without = if args.thin { repeatable(evidence) } else { HashSet::new() };
+    let wanted = Wanted {
+        experiment: &plan.experiment,
+        plan: digest,
+        actions: &actions,
+        spec: &spec.path,
+        text: &spec.text,
+        without: &without,
+    };
+    let contents = Contents::gather(&spec.project, &reading.blobs, &wanted).map_err(failure::bundle)?;
+    let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.avow.zip", plan.experiment)));
+    let written =
+        write(&path, &reading.blobs, &contents, &plan.experiment, digest).map_err(failure::bundle)?;
+    let (entries, absent) = (written.manifest.entries.len(), written.manifest.absent.len());
+    if args.json {
+        output.json(&json!({
+            "bundle": path, "name": written.name, "bytes": written.bytes, "entries": entries,
+            "unpacked": written.manifest.size(), "absent": absent, "runs": written.manifest.runs.len(),
+        }))?;
+    } else {
+        output.data(format!("wrote `{}` ({})", path.display(), words::bytes(written.bytes)))?;
+        output.data(format!("  name     {}", written.name))?;
+        output.data(format!(
+            "  holds    {}, {}",
+            words::count(entries as u64, "entry").replace("entrys", "entries"),
+            words::count(written.manifest.runs.len() as u64, "run")
+        ))?;
+        if absent > 0 {
+            output
+                .data(format!("  without  {} that the records name", words::count(absent as u64, "blob")))?;
+        }
+        output.say(format!("whoever gets it checks it with `avow verify {}`", path.display()));
+    }
+    // Damaged evidence is bundled as it is, for others to look at, and not without a word.
+    Ok(super::verdict::damage_of(&evidence.findings, &[], output))
+}
+
+/// The plan as it stands was never carried out, so there is nothing to bundle under it.
+fn never_run(experiment: &str, reading: &Reading) -> Failure {
+    let failure = Failure::new(Exit::Usage, format!("`{experiment}` was never run as the spec stands now"));
+    match reading.index.latest(Some(experiment)) {
+        Some(run) => failure.hint(format!(
+            "`avow run` carries it out; the latest run, {}, carried out another plan: `avow explain` says what changed",
+            run.run
+        )),
+        None => failure.hint("`avow run` carries it out"),
+    }
+}
+
+/// The outputs that can be made again, those that hold measurements apart: claims rest on them.
+fn repeatable(evidence: &Evidence<'_>) -> HashSet<Artifact> {
+    let (mut without, mut needed) = (HashSet::new(), HashSet::new());
+    for member in evidence.members() {
+        let stage = &evidence.plan.stages[member.member.stage as usize];
+        let again = !matches!(stage.determinism, Determinism::Unrepeatable | Determinism::Distribution);
+        for (name, artifact) in member.attempts.iter().flat_map(|attempt| &attempt.outputs) {
+            let measured = stage.measurements.iter().any(|file| file.output == *name);
+            if again && !measured {
+                without.insert(*artifact)
+            } else {
+                needed.insert(*artifact)
+            };
+        }
+    }
+    without.retain(|artifact| !needed.contains(artifact));
+    without
+}

@@ -1,0 +1,47 @@
+//! `avow report --html`: everything about an experiment on one page.
+
+use std::path::{Path, PathBuf};
+
+use avow_audit::measure::{self, table::Table};
+use avow_audit::{Audit, Evidence};
+
+use crate::context::{Reading, Spec};
+use crate::exit::Exit;
+use crate::failure;
+use crate::output::{Failure, Output};
+use crate::page::Page;
+
+/// Writes the page of a spec.
+pub fn page(
+    spec: Option<&Path>,
+    target: Option<&Path>,
+    peek: bool,
+    output: &Output,
+) -> Result<Exit, Failure> {
+    let spec = Spec::open(spec)?;
+    let planned = spec.plan_as_run(output)?;
+    let plan = &planned.plan;
+    let reading = Reading::open(&spec.project, &plan.experiment)?;
+    let audit = Audit::gather(plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
+    super::verdict::guard(&spec, &reading, &audit, peek, ("report", "the whole experiment"))?;
+    let report = audit.report(Some(&reading.journals()?), true).map_err(failure::audit)?;
+    let evidence = Evidence::gather(plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
+    let readings = measure::read_all(&evidence, reading.source()).map_err(failure::audit)?;
+    let table = Table::new(plan, &readings);
+    let page = Page {
+        title: spec.title(),
+        plan,
+        evidence: &evidence,
+        report: &report,
+        table: &table,
+        reading: &reading,
+    };
+    let text = avow_report::page(&page.document()?)
+        .map_err(|error| Failure::new(Exit::Internal, "the report cannot be laid out").because(error))?;
+    let target = target.map_or_else(|| PathBuf::from(format!("{}.html", plan.experiment)), Path::to_owned);
+    std::fs::write(&target, text).map_err(|error| {
+        Failure::new(Exit::Machine, format!("cannot write `{}`", target.display())).because(error)
+    })?;
+    output.data(format!("wrote `{}`", target.display()))?;
+    Ok(super::verdict::damage(&report, output))
+}

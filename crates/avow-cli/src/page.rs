@@ -1,0 +1,105 @@
+//! What a report page says about an experiment: gathered here, laid out by `avow-report`.
+
+mod claims;
+mod figures;
+mod tables;
+
+use std::collections::BTreeSet;
+
+use avow_audit::lineage::{Address, lineage};
+use avow_audit::measure::table::Table;
+use avow_audit::{Evidence, Report, Source};
+use avow_model::plan::Plan;
+use avow_report::document::{Document, Source as Chain};
+
+use crate::commands::lineage::line;
+use crate::context::Reading;
+use crate::failure;
+use crate::output::Failure;
+use crate::words;
+
+/// Members whose lineage is written out; of many alike the others differ in little.
+const CHAINS: usize = 40;
+
+/// Everything that a page is made from.
+pub struct Page<'a> {
+    /// The spec's title.
+    pub title: Option<&'a str>,
+    /// The plan.
+    pub plan: &'a Plan,
+    /// What exists for it.
+    pub evidence: &'a Evidence<'a>,
+    /// What it came to.
+    pub report: &'a Report,
+    /// Its measurements.
+    pub table: &'a Table,
+    /// The store.
+    pub reading: &'a Reading,
+}
+
+impl Page<'_> {
+    /// The document. Errors: the store cannot be read.
+    pub fn document(&self) -> Result<Document, Failure> {
+        let Page { plan, report, .. } = self;
+        let standing = words::verdict::standing(report);
+        let damage = report.findings.iter().filter(|finding| finding.is_damage());
+        Ok(Document {
+            experiment: plan.experiment.clone(),
+            title: self.title.map(str::to_owned),
+            standing: standing.lines().next().unwrap_or_default().to_owned(),
+            confirmatory: standing.starts_with("Confirmatory"),
+            damage: damage.map(words::finding::words).collect(),
+            registration: tables::registration(report),
+            axes: tables::axes(plan),
+            stages: tables::stages(self),
+            claims: claims::claims(self),
+            plots: figures::unclaimed(plan, self.table),
+            deviations: report.deviations.iter().map(words::deviation::words).collect(),
+            denominators: tables::denominators(self),
+            measurements: tables::measurements(self.table, &self.chained()),
+            of: self.table.rows.len(),
+            environment: tables::environment(self)?,
+            cost: tables::cost(self)?,
+            lineage: self.chains()?,
+            made_by: format!("avow {}", env!("CARGO_PKG_VERSION")),
+        })
+    }
+
+    /// The attempts whose chains are written out: those of the first measured members.
+    fn chained(&self) -> BTreeSet<String> {
+        let mut attempts = BTreeSet::new();
+        for row in &self.table.rows {
+            if attempts.len() == CHAINS {
+                break;
+            }
+            attempts.insert(row.origin.attempt.to_string());
+        }
+        attempts
+    }
+
+    fn chains(&self) -> Result<Vec<Chain>, Failure> {
+        let (source, chained): (Source<'_>, _) = (self.reading.source(), self.chained());
+        let mut chains = Vec::new();
+        for attempt in chained {
+            let member = self
+                .evidence
+                .members()
+                .find(|member| member.attempts.iter().any(|tried| tried.attempt.to_string() == attempt));
+            let Some(member) = member else { continue };
+            let label = self.evidence.label(member.member);
+            let address = Address::parse(self.plan, &label).map_err(|error| {
+                Failure::new(crate::exit::Exit::Internal, format!("`{label}` is no address")).because(error)
+            })?;
+            let found = lineage(self.evidence, source, &address).map_err(failure::audit)?;
+            let steps =
+                found.steps().iter().map(|step| (step.depth, line(step).trim_start().to_owned())).collect();
+            chains.push(Chain { anchor: anchor(&attempt), heading: label, steps });
+        }
+        Ok(chains)
+    }
+}
+
+/// The anchor of an attempt's chain.
+fn anchor(attempt: &str) -> String {
+    format!("made-{}", attempt.get(..12).unwrap_or(attempt))
+}

@@ -1,0 +1,123 @@
+//! What is recorded is made again where nothing of it exists, and what differs is named.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use avow_testkit::Sandbox;
+
+const SPEC: &str = "\
+avow: 1
+experiment: again
+axes: {seed: [1, 2, 3, 4]}
+stages:
+  make:
+    run: [sh, code/make.sh, '${axes.seed}', '${outputs.model}']
+    inputs: {words: data/words.txt}
+    outputs: {model: model.txt}
+  score:
+    run: [sh, code/score.sh, '${inputs.model}', '${outputs.result}']
+    inputs: {model: make.model}
+    measurements: {result: result.json}
+claims:
+  big: {says: Values exceed 0, select: value, rule: {kind: threshold, statistic: mean, above: 0}}
+";
+
+const MAKE: &str = "echo \"1.$1\" > \"$2\"\n";
+const SCORE: &str = "printf '{\"value\": %s}\\n' \"$(cat \"$1\")\" > \"$2\"\n";
+/// Another content in each attempt.
+const UNSTEADY: &str = "echo \"1.$1\" > \"$2\"\necho \"# $AVOW_ATTEMPT\" >> \"$2\"\n";
+const FIRST_LINE: &str = "printf '{\"value\": %s}\\n' \"$(head -n 1 \"$1\")\" > \"$2\"\n";
+
+fn done(make: &str, score: &str) -> Sandbox {
+    let sandbox = Sandbox::new(env!("CARGO_BIN_EXE_avow"));
+    sandbox.file("avow.toml", "").file("spec.yaml", SPEC).file("data/words.txt", "one two\n");
+    sandbox.file("code/make.sh", make).file("code/score.sh", score);
+    sandbox.avow(&["run", "-q"]).expect_code(0);
+    sandbox
+}
+
+#[test]
+fn an_experiment_is_made_again_from_the_store_and_not_from_the_working_tree() {
+    let sandbox = done(MAKE, SCORE);
+    let before = sandbox.history().runs.len();
+    // The code that made the results is in the store; what lies in the folder now is something else.
+    let said = sandbox.avow(&["reproduce", "--json"]).with_code(0).json();
+    assert_eq!(said["same"], 8);
+    assert_eq!(said["first"], serde_json::Value::Null);
+    assert_eq!(sandbox.history().runs.len(), before, "the project's own store is left alone");
+    let told = sandbox.avow(&["reproduce", "spec.yaml"]).with_code(0);
+    assert!(told.stdout.contains("8 members made again: 8 the same bytes"), "{}", told.stdout);
+    assert!(told.stdout.contains("big: Supported, as before"), "{}", told.stdout);
+}
+
+#[test]
+fn the_first_stage_that_diverges_is_named_and_what_follows_from_it_is_told_apart() {
+    let sandbox = done(UNSTEADY, FIRST_LINE);
+    let said = sandbox.avow(&["reproduce", "--json"]).with_code(6).json();
+    assert_eq!(said["first"], "make[seed=1]", "{said:#}");
+    assert_eq!(said["differs"], 4);
+    assert_eq!(said["same"], 4, "scores follow from the first line and are the same");
+    let told = sandbox.avow(&["reproduce"]).with_code(6);
+    assert!(told.stdout.contains("first to diverge: make[seed=1]"), "{}", told.stdout);
+}
+
+#[test]
+fn a_number_is_made_again_with_all_that_it_rests_on_and_nothing_else() {
+    let sandbox = done(MAKE, SCORE);
+    let said = sandbox.avow(&["reproduce", "score.value[seed=3]", "--json"]).with_code(0).json();
+    assert_eq!(said["same"], 2);
+    let unknown = sandbox.avow(&["reproduce", "nothing.like.it"]).with_code(2);
+    assert!(unknown.stderr.contains("hint:"), "{}", unknown.stderr);
+}
+
+#[test]
+fn a_reader_draws_a_sample_that_the_author_could_not_know() {
+    let sandbox = done(MAKE, SCORE);
+    let drawn = |nonce: &str| {
+        sandbox.avow(&["reproduce", "--sample", "1", "--nonce", nonce, "--json"]).with_code(0).json()
+    };
+    let names: Vec<_> =
+        (0..8).map(|nonce| drawn(&nonce.to_string())["members"][0]["member"].clone()).collect();
+    assert!(names.iter().any(|name| *name != names[0]), "other nonces draw other members: {names:?}");
+    assert_eq!(drawn("0")["members"][0]["member"], names[0]);
+    assert_eq!(drawn("0")["same"], 1);
+    let bare = sandbox.avow(&["reproduce", "--sample", "1"]).with_code(2);
+    assert!(bare.stderr.contains("nonce"), "{}", bare.stderr);
+}
+
+#[test]
+fn a_bundle_is_reproduced_by_somebody_who_has_nothing_else() {
+    let sandbox = done(MAKE, SCORE);
+    sandbox.avow(&["bundle", "-o", "again.zip"]).expect_code(0);
+    let reader = Sandbox::new(env!("CARGO_BIN_EXE_avow"));
+    reader.copy(sandbox.path("again.zip"), "again.zip");
+    let said = reader.avow(&["reproduce", "again.zip", "--json"]).with_code(0).json();
+    assert_eq!(said["same"], 8);
+    reader.avow(&["reproduce", "again.zip", "--keep", "made", "-q"]).expect_code(0);
+    assert!(reader.has("made/.avow/journal"));
+    assert_eq!(reader.list("."), ["again.zip", "made"]);
+}
+
+#[test]
+fn the_price_is_told_first() {
+    let sandbox = done(MAKE, SCORE);
+    let said = sandbox.avow(&["reproduce", "-n"]).with_code(0);
+    assert!(said.stderr.contains("8 members to make again"), "{}", said.stderr);
+    assert_eq!(said.stdout, "");
+}
+
+#[test]
+fn what_fails_now_is_a_result_and_not_a_failure_of_the_comparison() {
+    // It succeeds once, and never where nothing was made before.
+    let sandbox = Sandbox::new(env!("CARGO_BIN_EXE_avow"));
+    let flag = sandbox.path("flag").display().to_string();
+    sandbox
+        .file("avow.toml", "[confine]\nlevel = \"none\"\n")
+        .file("spec.yaml", SPEC)
+        .file("data/words.txt", "one\n");
+    sandbox.file("code/make.sh", format!("test -e {flag} || exit 3\n{MAKE}")).file("code/score.sh", SCORE);
+    sandbox.file("flag", "");
+    sandbox.avow(&["run", "-q"]).expect_code(0);
+    sandbox.remove("flag");
+    let said = sandbox.avow(&["reproduce", "--json"]).with_code(6).json();
+    assert_eq!(said["not-made"], 4, "{said:#}");
+    assert_eq!(said["first"], "make[seed=1]");
+}
