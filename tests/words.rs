@@ -23,11 +23,14 @@ claims:
     rule: {kind: difference, above: 0}
 ";
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 22] = [
     "init",
     "check",
     "plan",
     "register",
+    "amend",
+    "diff",
+    "ledger",
     "run",
     "status",
     "log",
@@ -35,6 +38,8 @@ const COMMANDS: [&str; 17] = [
     "table",
     "get",
     "verdict",
+    "invalidate",
+    "retract",
     "lineage",
     "store",
     "doctor",

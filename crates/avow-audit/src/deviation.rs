@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use avow_model::attempt::Blame;
 use avow_model::claim::{Claim, Test};
-use avow_model::digest::{Artifact, AttemptDigest, RegistrationDigest};
+use avow_model::digest::{Artifact, AttemptDigest, BlobDigest, RegistrationDigest};
 use avow_model::ledger::Ledger;
 use avow_model::op::Kind;
 use avow_model::plan::{Determinism, Plan, Source as From};
@@ -28,6 +28,12 @@ pub struct Deviation {
     /// What differs.
     #[serde(flatten)]
     pub what: What,
+    /// The reason that the ledger states for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The ledger line that states the reason, or made the change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry: Option<RegistrationDigest>,
 }
 
 /// The class of a deviation.
@@ -56,6 +62,10 @@ pub enum Class {
     ConcurrentAmendment,
     /// Values were read before the registered plan was complete.
     Exposure,
+    /// What succeeded was declared wrong.
+    Invalidation,
+    /// A reading was withdrawn.
+    Retraction,
 }
 
 /// When a deviation happened.
@@ -66,7 +76,9 @@ pub enum When {
     BeforeRegistration,
     /// After it, before the first attempt under it.
     BeforeFirstAttempt,
-    /// After the first attempt.
+    /// After the first attempt, and before any value was read through this tool.
+    BeforeValues,
+    /// After values could be read.
     After,
     /// Nothing is registered.
     Unregistered,
@@ -126,6 +138,29 @@ pub enum What {
         /// The commands that showed values, with how often.
         commands: BTreeMap<String, usize>,
     },
+    /// What was declared wrong, the members that it stood for, and everything that rested on them.
+    Invalidated {
+        /// `attempt:…` or `blob:…`.
+        wrong: String,
+        /// The members, by label.
+        members: Vec<String>,
+        /// The members downstream, by label.
+        downstream: Vec<String>,
+        /// The stages of both.
+        stages: BTreeSet<String>,
+    },
+    /// A claim whose reading was withdrawn, and the claims that rest on it.
+    Retracted {
+        /// The claim.
+        claim: String,
+        /// The claims that require it, follow it, or have it as a part.
+        downstream: Vec<String>,
+    },
+    /// An amendment of whose plan there is no record here.
+    Elsewhere {
+        /// Its ledger line.
+        entry: RegistrationDigest,
+    },
     /// The registrations on the other sides of a fork.
     Registrations {
         /// Their ledger lines.
@@ -134,6 +169,23 @@ pub enum What {
 }
 
 impl Class {
+    /// Every class.
+    pub const ALL: [Class; 13] = [
+        Class::Amendment,
+        Class::Addition,
+        Class::Clarification,
+        Class::Exclusion,
+        Class::OlderThanRegistration,
+        Class::NotRun,
+        Class::Shortfall,
+        Class::Incident,
+        Class::Divergence,
+        Class::ConcurrentAmendment,
+        Class::Exposure,
+        Class::Invalidation,
+        Class::Retraction,
+    ];
+
     /// The code of the class.
     pub fn word(self) -> &'static str {
         match self {
@@ -148,6 +200,8 @@ impl Class {
             Class::Divergence => "divergence",
             Class::ConcurrentAmendment => "concurrent-amendment",
             Class::Exposure => "exposure",
+            Class::Invalidation => "invalidation",
+            Class::Retraction => "retraction",
         }
     }
 }
@@ -158,6 +212,7 @@ impl When {
         match self {
             When::BeforeRegistration => "before-registration",
             When::BeforeFirstAttempt => "before-first-attempt",
+            When::BeforeValues => "before-values",
             When::After => "after",
             When::Unregistered => "unregistered",
         }
@@ -165,18 +220,22 @@ impl When {
 }
 
 /// Every deviation, plan first, then stage by stage. `registered` is the registered plan, where it is another
-/// than the one judged and its record exists.
-pub fn deviations(evidence: &Evidence<'_>, registered: Option<&Plan>) -> Vec<Deviation> {
+/// than the one judged and its record exists; `unread` says that values stayed hidden so far.
+pub fn deviations(evidence: &Evidence<'_>, registered: Option<&Plan>, unread: bool) -> Vec<Deviation> {
     let mut out = Vec::new();
     let started = evidence.members().flat_map(|m| &m.attempts).any(|tried| tried.covered);
-    let when = if started { When::After } else { When::BeforeFirstAttempt };
+    let when = match (started, unread) {
+        (false, _) => When::BeforeFirstAttempt,
+        (true, true) => When::BeforeValues,
+        (true, false) => When::After,
+    };
     for change in registered.map(|plan| planned::changes(plan, evidence.plan)).unwrap_or_default() {
-        out.push(Deviation { class: planned::class(&change), when, what: What::Plan(change) });
+        out.push(Deviation::new(planned::class(&change), when, What::Plan(change)));
     }
     let rivals = evidence.registration.as_ref().map(|r| r.concurrent.clone()).unwrap_or_default();
     if !rivals.is_empty() {
         let what = What::Registrations { entries: rivals };
-        out.push(Deviation { class: Class::ConcurrentAmendment, when: When::After, what });
+        out.push(Deviation::new(Class::ConcurrentAmendment, When::After, what));
     }
     let covered = covered(evidence.plan);
     for (index, members) in evidence.stages.iter().enumerate() {
@@ -201,7 +260,7 @@ pub fn exposures(ledger: &Ledger) -> Option<Deviation> {
         *commands.entry(command.to_owned()).or_default() += 1;
     }
     let what = What::Read { commands: commands.clone() };
-    (!commands.is_empty()).then_some(Deviation { class: Class::Exposure, when: When::After, what })
+    (!commands.is_empty()).then(|| Deviation::new(Class::Exposure, When::After, what))
 }
 
 struct Stage<'a> {
@@ -224,7 +283,7 @@ impl Stage<'_> {
         let members = self.labels(self.members.iter().filter(older));
         let what = What::OlderAttempts { stage: self.name.to_owned(), members: members.clone() };
         let (class, when) = (Class::OlderThanRegistration, When::BeforeRegistration);
-        (!members.is_empty()).then_some(Deviation { class, when, what })
+        (!members.is_empty()).then(|| Deviation::new(class, when, what))
     }
 
     /// What was first seen to be read after the registration: an addition to what was declared then.
@@ -236,7 +295,7 @@ impl Stage<'_> {
         };
         let files: BTreeSet<String> = read(true).difference(&read(false)).cloned().collect();
         let (empty, what) = (files.is_empty(), What::Observed { stage: self.name.to_owned(), files });
-        (!empty).then_some(Deviation { class: Class::Addition, when: When::After, what })
+        (!empty).then(|| Deviation::new(Class::Addition, When::After, what))
     }
 
     fn without_success(&self) -> Vec<Deviation> {
@@ -248,7 +307,7 @@ impl Stage<'_> {
             let class = if fate == "failed" { Class::Shortfall } else { Class::NotRun };
             let members = self.labels(members.into_iter());
             let what = What::Members { stage: self.name.to_owned(), fate, members };
-            Deviation { class, when: self.after(), what }
+            Deviation::new(class, self.after(), what)
         };
         by_fate.into_iter().map(deviation).collect()
     }
@@ -263,7 +322,7 @@ impl Stage<'_> {
         let members: BTreeMap<String, usize> =
             stands.map(|m| (self.evidence.label(m.member), count(m))).collect();
         let what = What::FailedAttempts { stage: self.name.to_owned(), members: members.clone() };
-        (!members.is_empty()).then(|| Deviation { class: Class::Incident, when: self.after(), what })
+        (!members.is_empty()).then(|| Deviation::new(Class::Incident, self.after(), what))
     }
 
     fn divergences(&self) -> Vec<Deviation> {
@@ -272,7 +331,7 @@ impl Stage<'_> {
             let Fate::Stands(stands) = &member.fate else { continue };
             for (output, artifact) in &stands.outputs {
                 let mut artifacts = vec![(*artifact, stands.attempt)];
-                for tried in member.attempts.iter().filter(|t| t.outcome.succeeded()) {
+                for tried in member.attempts.iter().filter(|t| t.outcome.succeeded() && !t.invalid) {
                     if let Some(other) = tried.outputs.get(output)
                         && artifacts.iter().all(|(known, _)| known != other)
                     {
@@ -286,7 +345,7 @@ impl Stage<'_> {
                         !matches!(declared, Some(Determinism::Distribution | Determinism::Unrepeatable));
                     let (member, output) = (label, output.clone());
                     let what = What::Outputs { stage, member, output, promised, artifacts };
-                    out.push(Deviation { class: Class::Divergence, when: self.after(), what });
+                    out.push(Deviation::new(Class::Divergence, self.after(), what));
                 }
             }
         }
@@ -295,19 +354,61 @@ impl Stage<'_> {
 }
 
 impl Deviation {
+    /// A deviation without a stated reason.
+    pub fn new(class: Class, when: When, what: What) -> Deviation {
+        Deviation { class, when, what, reason: None, entry: None }
+    }
+
+    /// The name of what it says, by which a later line of the ledger explains exactly this and nothing that
+    /// happens afterwards.
+    pub fn digest(&self) -> BlobDigest {
+        let said = serde_json::json!({"class": self.class, "what": self.what});
+        BlobDigest::of(said.to_string().as_bytes())
+    }
+
+    /// Whether `--check` answers it with its own code: anything but words and additions that nobody has given a
+    /// reason for. Failed attempts count where something is registered: trying until it works is a choice.
+    pub fn is_unexplained(&self) -> bool {
+        let counts = match self.class {
+            Class::Addition | Class::Clarification => false,
+            // What a stage never promised to repeat is shown, and is no fault of anybody.
+            Class::Divergence => !matches!(self.what, What::Outputs { promised: false, .. }),
+            Class::Incident => self.when != When::Unregistered,
+            _ => true,
+        };
+        counts && self.reason.is_none()
+    }
+
+    /// The stage that it is about, where it is about one.
+    pub fn stage(&self) -> Option<&str> {
+        match &self.what {
+            What::OlderAttempts { stage, .. }
+            | What::Members { stage, .. }
+            | What::FailedAttempts { stage, .. }
+            | What::Outputs { stage, .. }
+            | What::Observed { stage, .. } => Some(stage),
+            What::Plan(_)
+            | What::Read { .. }
+            | What::Registrations { .. }
+            | What::Elsewhere { .. }
+            | What::Invalidated { .. }
+            | What::Retracted { .. } => None,
+        }
+    }
+
     /// Whether it concerns a claim: its own text or rule, the whole plan, a stage it rests on, or an axis or
     /// parameter, of which any stage may depend.
     pub fn concerns(&self, plan: &Plan, claim: &Claim) -> bool {
-        let stage = match &self.what {
-            What::Plan(change) => return planned::concerns(change, &claim.name, &rests_on(plan, claim)),
-            What::Registrations { .. } | What::Read { .. } => return true,
-            What::OlderAttempts { stage, .. }
-            | What::Observed { stage, .. }
-            | What::Members { stage, .. }
-            | What::FailedAttempts { stage, .. }
-            | What::Outputs { stage, .. } => stage,
-        };
-        rests_on(plan, claim).contains(stage.as_str())
+        match &self.what {
+            What::Plan(change) => planned::concerns(change, &claim.name, &rests_on(plan, claim)),
+            What::Invalidated { stages, .. } => {
+                rests_on(plan, claim).into_iter().any(|stage| stages.contains(stage))
+            }
+            What::Retracted { claim: retracted, downstream } => {
+                *retracted == claim.name || downstream.contains(&claim.name)
+            }
+            _ => self.stage().is_none_or(|stage| rests_on(plan, claim).contains(stage)),
+        }
     }
 }
 

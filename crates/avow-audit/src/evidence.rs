@@ -16,9 +16,10 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 use avow_model::attempt::{Attempt, Outcome, Timestamp};
 use avow_model::bind::{BindError, bind};
 use avow_model::canonical::Record;
-use avow_model::digest::{ActionDigest, Artifact, AttemptDigest, BlobDigest, PlanDigest};
+use avow_model::digest::{ActionDigest, Artifact, AttemptDigest, BlobDigest, PlanDigest, RegistrationDigest};
 use avow_model::expand::{self, Member};
 use avow_model::ledger::Ledger;
+use avow_model::ledger::invalid::Invalids;
 use avow_model::plan::{Keep, Plan};
 use avow_store::{Recorded, meter};
 use serde::Serialize;
@@ -77,6 +78,11 @@ pub enum Fate {
         /// How it ended.
         outcome: Outcome,
     },
+    /// It succeeded, and every success was declared wrong since.
+    Invalidated {
+        /// The last of them.
+        attempt: AttemptDigest,
+    },
     /// Nobody tried.
     NotRun,
     /// Its inputs do not exist.
@@ -111,8 +117,12 @@ pub struct Tried {
     pub attempt: AttemptDigest,
     /// How it ended.
     pub outcome: Outcome,
+    /// Whether it was declared wrong since.
+    pub invalid: bool,
     /// Whether it was started under the registration; true where there is none.
     pub covered: bool,
+    /// The ledger's heads at its start.
+    pub heads: Vec<RegistrationDigest>,
     /// What it wrote.
     pub outputs: BTreeMap<String, Artifact>,
     /// When it was started, by its own clock.
@@ -160,6 +170,7 @@ impl Fate {
             Fate::Stands(_) => "stands",
             Fate::Failed { .. } => "failed",
             Fate::Unfinished { .. } => "unfinished",
+            Fate::Invalidated { .. } => "invalidated",
             Fate::NotRun => "not-run",
             Fate::Blocked { .. } => "blocked",
             Fate::Unbound { .. } => "unbound",
@@ -187,7 +198,8 @@ pub fn walk(
 ) -> Result<Vec<Finding>, AuditError> {
     let (made, findings) = (HashMap::new(), BTreeSet::new());
     let registered = registration.is_some_and(|r| plan.is_named(r.plan));
-    let mut walker = Walker { plan, source, ledger, registration, registered, made, findings };
+    let invalid = ledger.invalids();
+    let mut walker = Walker { plan, source, ledger, registration, registered, invalid, made, findings };
     for stage in topological(plan)? {
         for member in expand::members(plan, stage) {
             meter::members(1);
@@ -280,6 +292,8 @@ struct Walker<'a> {
     registration: Option<&'a Registration>,
     /// Whether the registration is of this plan.
     registered: bool,
+    /// What is declared wrong, and stands for nothing.
+    invalid: Invalids,
     /// What stands for the members walked so far; `Err` says whether that is final.
     made: HashMap<Member, Result<BTreeMap<String, Artifact>, bool>>,
     findings: BTreeSet<Finding>,
@@ -351,7 +365,9 @@ impl Walker<'_> {
         Ok(Tried {
             attempt: digest,
             outcome: attempt.outcome.clone(),
+            invalid: self.invalid.of(digest, attempt).is_some(),
             covered: self.registration.is_none_or(|r| r.covers(attempt)),
+            heads: attempt.ledger_heads.clone(),
             outputs: artifacts(attempt),
             started: attempt.started,
             verification: attempt.verification,
@@ -366,7 +382,8 @@ impl Walker<'_> {
         let counts =
             |r: &Recorded| !self.registered || self.registration.is_none_or(|x| x.covers(&r.attempt));
         let own = || attempts.iter().rev().filter(|(_, r)| !r.attempt.verification);
-        let by_program = || own().filter(|(_, r)| r.attempt.outcome.is_final());
+        let failed = |r: &Recorded| r.attempt.outcome.is_final() && !r.attempt.outcome.succeeded();
+        let by_program = || own().filter(|(_, r)| failed(r));
         if let Some((digest, recorded)) =
             by_program().find(|(_, r)| counts(r)).or_else(|| by_program().next())
         {
@@ -374,6 +391,9 @@ impl Walker<'_> {
             return Ok(Fate::Failed { attempt, outcome, counts: counts(recorded) });
         }
         Ok(match own().next() {
+            Some((digest, Recorded { attempt, .. })) if attempt.outcome.succeeded() => {
+                Fate::Invalidated { attempt: *digest }
+            }
             Some((digest, Recorded { attempt, .. })) => {
                 Fate::Unfinished { attempt: *digest, outcome: attempt.outcome.clone() }
             }
@@ -394,6 +414,9 @@ impl Walker<'_> {
         for (digest, Recorded { attempt, .. }) in
             attempts.iter().filter(|(_, r)| r.attempt.outcome.succeeded() && !r.attempt.verification)
         {
+            if self.invalid.of(*digest, attempt).is_some() {
+                continue;
+            }
             let whole = self.is_whole(member, attempt)?;
             let covered = self.registration.is_none_or(|r| r.covers(attempt));
             let counts = self.registration.is_some() || whole;

@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use avow_model::canonical::Record;
 use avow_model::digest::{AttemptDigest, LineDigest};
-use avow_model::journal::{Damage, Event, Journal, Opened};
+use avow_model::journal::{Damage, Event, Journal};
 use avow_model::ledger::{Entry, Ledger};
 
 use crate::evidence::Evidence;
 use crate::finding::Finding;
+use crate::heads::Cited;
 use crate::registration::ledger_findings;
 
 /// A run's journal as read.
@@ -29,7 +30,9 @@ pub struct RunJournal {
 pub fn check(evidence: &Evidence<'_>, ledger: &Ledger, journals: &[RunJournal]) -> Vec<Finding> {
     let mut findings: BTreeSet<Finding> = ledger_findings(ledger).into_iter().collect();
     findings.extend(journals.iter().filter_map(damage));
-    findings.extend(missing_heads(evidence, ledger, journals));
+    let mut cited = Cited::default();
+    cited.by_journals(&evidence.plan.experiment, journals);
+    findings.extend(cited.missing(ledger));
     findings.extend(missing_lines(ledger, journals));
     findings.extend(unjournalled(evidence, journals));
     findings.into_iter().collect()
@@ -45,28 +48,8 @@ fn damage(run: &RunJournal) -> Option<Finding> {
     })
 }
 
-fn opened(run: &RunJournal) -> Option<&Opened> {
-    match &run.journal.lines.first()?.event {
-        Event::Opened(opened) => Some(opened),
-        _ => None,
-    }
-}
-
-/// Heads that this experiment's journals cite and the ledger lacks.
-fn missing_heads(evidence: &Evidence<'_>, ledger: &Ledger, journals: &[RunJournal]) -> Vec<Finding> {
-    let own = journals.iter().filter(|j| opened(j).is_some_and(|o| o.experiment == evidence.plan.experiment));
-    let cited = own.flat_map(|journal| {
-        let heads = opened(journal).map(|o| o.ledger_heads.as_slice()).unwrap_or_default();
-        heads.iter().map(|head| (*head, journal.run.clone()))
-    });
-    cited
-        .filter(|(head, _)| ledger.entry(*head).is_none())
-        .map(|(head, cited_by)| Finding::MissingHead { head, cited_by })
-        .collect()
-}
-
 /// Journals, and lines of journals, that the ledger saw and nobody has.
-fn missing_lines(ledger: &Ledger, journals: &[RunJournal]) -> Vec<Finding> {
+pub fn missing_lines(ledger: &Ledger, journals: &[RunJournal]) -> Vec<Finding> {
     let by_run: BTreeMap<&str, &Journal> = journals.iter().map(|j| (j.run.as_str(), &j.journal)).collect();
     let mut findings = Vec::new();
     for entry in ledger.entries() {

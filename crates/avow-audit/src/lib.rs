@@ -13,10 +13,13 @@
 //! Everything is a pure value apart from reading. Values carry codes, numbers and digests; sentences, colours and
 //! exit codes are the tool's. Absent: writing of any kind, clocks, processes, networks.
 
+pub mod amended;
 pub mod compare;
+pub mod denominators;
 pub mod deviation;
 pub mod evidence;
 pub mod finding;
+pub mod heads;
 pub mod hiding;
 pub mod integrity;
 pub mod join;
@@ -29,6 +32,8 @@ pub mod report;
 pub mod search;
 pub mod source;
 pub mod stock;
+pub mod withdrawn;
+pub mod witness;
 
 pub use deviation::Deviation;
 pub use evidence::Evidence;

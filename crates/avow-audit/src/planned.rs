@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use avow_model::expand;
 use avow_model::plan::Plan;
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -128,6 +129,99 @@ fn leaves(
     }
     let (subject, name) = (of.0, of.1.cloned());
     out.push(Change { subject, name, path: path.clone(), old: old.cloned(), new: new.cloned() });
+}
+
+/// What a change is about, in the words of a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Topic {
+    /// What a claim says or means.
+    Words,
+    /// Which claims there are.
+    Claims,
+    /// A rule, its bounds and method, its level, its family.
+    Analysis,
+    /// When to stop: a sequential rule, a search.
+    Stopping,
+    /// How many units, and which seeds.
+    Seeds,
+    /// The values of an axis, or of a parameter.
+    Values,
+    /// Which cells are left out.
+    Exclusions,
+    /// Which stages there are, what they run, how their outputs are read.
+    Stages,
+    /// The code.
+    Code,
+    /// Inputs from outside.
+    Data,
+    /// Lock files, programs, what they load, variables.
+    Environment,
+}
+
+/// What a change is about.
+pub fn topic(change: &Change) -> Topic {
+    let first = change.path.first().map_or("", String::as_str);
+    let within = |word: &str| change.path.iter().any(|part| part == word);
+    match change.subject {
+        Subject::Experiment => Topic::Words,
+        Subject::Param => Topic::Values,
+        Subject::Exclude => Topic::Exclusions,
+        Subject::Axis if first == "seeds" || change.name.as_deref() == Some("seed") => Topic::Seeds,
+        Subject::Axis if matches!(first, "search" | "probed") => Topic::Stopping,
+        Subject::Axis => Topic::Values,
+        Subject::Claim if first.is_empty() => Topic::Claims,
+        Subject::Claim if class(change) == Class::Clarification => Topic::Words,
+        Subject::Claim if within("sequential") || within("stop") => Topic::Stopping,
+        Subject::Claim => Topic::Analysis,
+        Subject::Stage => match first {
+            "code" => Topic::Code,
+            "inputs" => Topic::Data,
+            "environment" | "toolchain" | "loads" | "env" | "hardware" => Topic::Environment,
+            _ => Topic::Stages,
+        },
+    }
+}
+
+impl Topic {
+    /// The word of the topic.
+    pub fn word(self) -> &'static str {
+        match self {
+            Topic::Words => "words",
+            Topic::Claims => "claims",
+            Topic::Analysis => "analysis",
+            Topic::Stopping => "stopping",
+            Topic::Seeds => "seeds",
+            Topic::Values => "values",
+            Topic::Exclusions => "exclusions",
+            Topic::Stages => "stages",
+            Topic::Code => "code",
+            Topic::Data => "data",
+            Topic::Environment => "environment",
+        }
+    }
+}
+
+/// The members that one plan has and the other has not, by label.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Cells {
+    /// In the second alone.
+    pub extra: Vec<String>,
+    /// In the first alone.
+    pub missing: Vec<String>,
+}
+
+/// Compares the members of two plans.
+pub fn cells(old: &Plan, new: &Plan) -> Cells {
+    let labels = |plan: &Plan| -> BTreeSet<String> {
+        let members = (0..plan.stages.len()).flat_map(|stage| expand::members(plan, stage));
+        members.map(|member| expand::label(plan, member)).collect()
+    };
+    let (before, after) = (labels(old), labels(new));
+    Cells {
+        extra: after.difference(&before).cloned().collect(),
+        missing: before.difference(&after).cloned().collect(),
+    }
 }
 
 /// The class of a change.

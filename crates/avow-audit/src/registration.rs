@@ -1,8 +1,7 @@
 //! What was registered, read from the ledger, and which attempts came after it.
 //!
-//! The registration in force is the last `register` or `amend` entry in the ledger's canonical order, or the
-//! first of those that name the same plan in a row. An
-//! attempt is covered by it where some ledger head that the attempt cites descends from that entry: a hash
+//! Which registration is in force is a matter of the ledger alone ([`avow_model::ledger::force`]). An attempt is
+//! covered by it where some ledger head that the attempt cites descends from that entry: a hash
 //! link, not a time. Absent: writing, signatures and outside witnesses; without a witness the order is the
 //! author's word, and the tool says so where it prints it.
 
@@ -10,6 +9,7 @@ use std::collections::BTreeSet;
 
 use avow_model::attempt::Attempt;
 use avow_model::digest::{PlanDigest, RegistrationDigest};
+use avow_model::ledger::force::{InForce, Registered};
 use avow_model::ledger::{self, Entry, Ledger};
 use serde::Serialize;
 
@@ -28,6 +28,12 @@ pub struct Registration {
     pub first: RegistrationDigest,
     /// Entries of the same kind that are neither before nor after this one: the other side of a fork.
     pub concurrent: Vec<RegistrationDigest>,
+    /// What was registered before it on its own side, oldest first, itself last.
+    #[serde(skip)]
+    pub history: Vec<Registered>,
+    /// The entries of `concurrent`, with their plans.
+    #[serde(skip)]
+    pub rivals: Vec<Registered>,
     /// This entry and everything that descends from it.
     #[serde(skip)]
     after: BTreeSet<RegistrationDigest>,
@@ -57,27 +63,19 @@ impl Registration {
     /// The registration in force; `None` where nothing is registered. An entry that names no plan is a finding
     /// and freezes nothing.
     pub fn latest(ledger: &Ledger) -> (Option<Registration>, Vec<Finding>) {
-        let entries = ledger.entries();
-        let mut findings = Vec::new();
-        let mut sound: Vec<(&Entry, PlanDigest)> = Vec::new();
-        for entry in entries.iter().filter(|e| matches!(e.kind.as_str(), "register" | "amend")) {
-            match plan_of(entry) {
-                Ok(plan) => sound.push((entry, plan)),
-                Err(reason) => findings.push(Finding::BadRegistration { entry: entry.leaf, reason }),
-            }
-        }
-        let Some((last, plan)) = sound.last().copied() else { return (None, findings) };
-        let before = |other: &Entry| ledger.precedes(other.leaf, last.leaf);
-        // Registering the same plan again changes nothing, and ages no attempt.
-        let again = sound.iter().rev().filter(|(e, _)| before(e)).take_while(|(_, other)| *other == plan);
-        let entry = again.last().map_or(last, |(entry, _)| *entry);
+        let (in_force, faults) = ledger.in_force();
+        let finding = |(entry, reason)| Finding::BadRegistration { entry, reason };
+        let findings = faults.into_iter().map(finding).collect();
+        let Some(InForce { registered, first, history, rivals }) = in_force else { return (None, findings) };
         let registration = Registration {
-            leaf: entry.leaf,
-            kind: entry.kind.clone(),
-            plan,
-            first: sound[0].0.leaf,
-            concurrent: sound.iter().map(|(e, _)| *e).filter(|e| !before(e)).map(|e| e.leaf).collect(),
-            after: descendants(&entries, entry.leaf),
+            leaf: registered.leaf,
+            kind: registered.kind,
+            plan: registered.plan,
+            first,
+            concurrent: rivals.iter().map(|rival| rival.leaf).collect(),
+            after: descendants(&ledger.entries(), registered.leaf),
+            history,
+            rivals,
         };
         (Some(registration), findings)
     }
@@ -96,13 +94,8 @@ impl Registration {
     }
 }
 
-fn plan_of(entry: &Entry) -> Result<PlanDigest, String> {
-    let text = entry.fields.get("plan").and_then(|plan| plan.as_str()).ok_or("no `plan`")?;
-    text.parse().map_err(|_| format!("`{text}` is not a plan's digest"))
-}
-
 /// `entries` are in canonical order, so parents come first.
-fn descendants(entries: &[&Entry], root: RegistrationDigest) -> BTreeSet<RegistrationDigest> {
+pub(crate) fn descendants(entries: &[&Entry], root: RegistrationDigest) -> BTreeSet<RegistrationDigest> {
     let mut after = BTreeSet::from([root]);
     for entry in entries {
         if entry.parents.iter().any(|parent| after.contains(parent)) {

@@ -4,22 +4,27 @@
 //! the plan has come. Damage never hides. Absent: the decision of what to show where, which is the tool's; it
 //! asks [`Audit::hiding`].
 
-use avow_model::canonical::Record;
-use avow_model::digest::{BlobDigest, PlanDigest};
+use avow_model::digest::PlanDigest;
 use avow_model::ledger::Ledger;
 use avow_model::plan::Plan;
 use serde::Serialize;
 
+use crate::amended;
+use crate::denominators::{self, Denominators};
 use crate::deviation::{self, Class, Deviation, What};
 use crate::evidence::{Completeness, Evidence};
 use crate::finding::Finding;
+use crate::heads::Cited;
 use crate::hiding::{self, Hiding};
 use crate::integrity::{self, RunJournal};
 use crate::judge::{self, Verdict};
 use crate::measure::{self, Problem, Readings};
+use crate::planned;
 use crate::registration::{Registration, Standing, ledger_findings};
 use crate::search::{self, Searched};
 use crate::source::{AuditError, Source};
+use crate::withdrawn;
+use crate::witness::{self, Checked, Witness};
 
 /// What the audit of one plan found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -32,6 +37,12 @@ pub struct Report {
     pub registration: Option<Registration>,
     /// Whether the plan judged is the registered one.
     pub standing: Standing,
+    /// What trusted witnesses outside say about the registration; nothing until [`Report::witnessed`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub witness: Option<Witness>,
+    /// Every signature and stamp beside the ledger, as checked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub proofs: Vec<Checked>,
     /// How far the plan has been carried out.
     pub completeness: Completeness,
     /// Whether values stay hidden, so that there are no verdicts.
@@ -41,6 +52,9 @@ pub struct Report {
     pub searches: Vec<Searched>,
     /// Verdicts in the plan's order of claims.
     pub verdicts: Vec<Verdict>,
+    /// What the verdicts are out of, where journals were there to count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub denominators: Option<Denominators>,
     /// What differs from what was registered; verdicts name positions in this list.
     pub deviations: Vec<Deviation>,
     /// What is damaged.
@@ -50,6 +64,17 @@ pub struct Report {
 }
 
 impl Report {
+    /// The same report with what witnesses say; heads that they speak about and the ledger lacks are findings.
+    #[must_use]
+    pub fn witnessed(mut self, ledger: &Ledger, proofs: Vec<Checked>, cited: &Cited) -> Report {
+        self.witness = self.registration.as_ref().and_then(|r| witness::of(ledger, r.leaf, &proofs));
+        self.proofs = proofs;
+        self.findings.extend(cited.missing(ledger));
+        self.findings.sort();
+        self.findings.dedup();
+        self
+    }
+
     /// Whether evidence is damaged.
     pub fn is_damaged(&self) -> bool {
         self.findings.iter().any(Finding::is_damage)
@@ -104,11 +129,20 @@ impl<'a> Audit<'a> {
             Some(journals) => findings.extend(integrity::check(&evidence, ledger, journals)),
             None => findings.extend(ledger_findings(ledger)),
         }
-        let mut deviations = deviation::deviations(&evidence, registered.as_ref());
-        deviations.extend(deviation::exposures(ledger));
+        let denominators =
+            journals.map(|journals| denominators::count(&evidence, source, ledger, journals)).transpose()?;
+        let exposures = deviation::exposures(ledger);
+        let unread = hiding.is_some() && exposures.is_none();
+        let mut deviations = amended::amendments(&evidence, ledger, source, &mut findings)?;
+        deviations.extend(deviation::deviations(&evidence, registered.as_ref(), unread));
+        deviations.extend(exposures);
+        deviations.extend(withdrawn::invalidations(&evidence, ledger));
+        deviations.extend(withdrawn::retractions(plan, ledger));
+        amended::explain(&mut deviations, ledger);
         let hidden = hiding.is_some() && !show;
         let readings = if hidden { Readings::default() } else { selected(&evidence, source)? };
         let mut verdicts = if hidden { Vec::new() } else { judge::judge(&evidence, &readings) };
+        disputed(&evidence, source, &mut verdicts, &mut findings)?;
         attach(plan, &mut verdicts, &deviations);
         findings.extend(readings.findings);
         findings.sort();
@@ -117,11 +151,14 @@ impl<'a> Audit<'a> {
             experiment: plan.experiment.clone(),
             plan: evidence.digest,
             standing: evidence.standing(),
+            witness: None,
+            proofs: Vec::new(),
             completeness: hiding.unwrap_or_else(|| evidence.completeness()),
             registration: evidence.registration,
             hidden,
             searches: if hidden { Vec::new() } else { search::standing(plan) },
             verdicts,
+            denominators,
             deviations,
             findings,
             problems: readings.problems,
@@ -149,10 +186,13 @@ fn registered_plan(
     let Some(registration) = evidence.registration.as_ref().filter(|r| r.plan != evidence.digest) else {
         return Ok(None);
     };
-    match source.record::<Plan>(BlobDigest::from(registration.plan), "registered plan")? {
-        Ok(plan) => Ok(Some(plan).filter(|plan| plan.digest() == registration.plan)),
+    match amended::plan(registration.plan, source)? {
+        Ok(plan) => Ok(Some(plan)),
         Err(Finding::MissingBlob { .. }) => {
-            findings.push(Finding::MissingPlan { plan: registration.plan });
+            // Of two sides of a fork one may have been registered in another clone, whose store is not here.
+            if registration.rivals.is_empty() {
+                findings.push(Finding::MissingPlan { plan: registration.plan });
+            }
             Ok(None)
         }
         Err(finding) => {
@@ -160,6 +200,44 @@ fn registered_plan(
             Ok(None)
         }
     }
+}
+
+/// Claims about which registrations on two sides of a fork disagree are void until one of them is adopted.
+fn disputed(
+    evidence: &Evidence<'_>,
+    source: Source<'_>,
+    verdicts: &mut [Verdict],
+    findings: &mut Vec<Finding>,
+) -> Result<(), AuditError> {
+    let Some(registration) = &evidence.registration else { return Ok(()) };
+    if registration.rivals.is_empty() {
+        return Ok(());
+    }
+    let sides = registration.history.last().into_iter().chain(&registration.rivals);
+    for rival in sides.filter(|side| !evidence.plan.is_named(side.plan)) {
+        let other = match amended::plan(rival.plan, source)? {
+            Ok(plan) => plan,
+            // It was registered in another clone: nobody here can say about which claims it disagrees.
+            Err(Finding::MissingBlob { .. }) => {
+                verdicts.iter_mut().for_each(|verdict| verdict.dispute(rival.leaf));
+                continue;
+            }
+            Err(damage) => {
+                findings.push(damage);
+                continue;
+            }
+        };
+        let mut changes = planned::changes(evidence.plan, &other);
+        changes.retain(|change| planned::class(change) != Class::Clarification);
+        for verdict in verdicts.iter_mut() {
+            let Some(claim) = evidence.plan.claim(&verdict.claim) else { continue };
+            let stages = deviation::rests_on(evidence.plan, claim);
+            if changes.iter().any(|change| planned::concerns(change, &claim.name, &stages)) {
+                verdict.dispute(rival.leaf);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The measurements of every stage that a claim selects from.

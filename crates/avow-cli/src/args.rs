@@ -5,6 +5,13 @@ use std::path::PathBuf;
 use clap::builder::TypedValueParser as _;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+mod registration;
+
+pub use registration::{
+    Amend, Diff, Invalidate, Ledger, LedgerArg, LedgerProve, LedgerVerify, LedgerWitness, Register, Retract,
+    Trust, Witnesses,
+};
+
 /// Experiments that can be checked: declared before, run with provenance, judged by the registered rule.
 #[derive(Debug, Parser)]
 #[command(name = "avow", version, disable_help_subcommand = true, max_term_width = 100)]
@@ -36,6 +43,13 @@ pub enum Command {
     Plan(Plan),
     /// Freeze plan, claims and analysis in the ledger.
     Register(Register),
+    /// Register a changed plan in place of the registered one, for a stated reason.
+    Amend(Amend),
+    /// Compare two registrations or specs, or what was registered with what was done.
+    Diff(Diff),
+    /// Look into the ledger of registrations, prove and verify what it holds.
+    #[command(subcommand)]
+    Ledger(Ledger),
     /// Carry the experiment out and judge its claims.
     Run(Run),
     /// Carry out attempts of runs elsewhere, over HTTP.
@@ -54,6 +68,10 @@ pub enum Command {
     Get(Get),
     /// Judge the claims.
     Verdict(Verdict),
+    /// Declare wrong what succeeded: it stands for nothing from here on, and everything downstream is marked.
+    Invalidate(Invalidate),
+    /// Withdraw the reading of a claim.
+    Retract(Retract),
     /// Show everything a number, an artifact or a file rests on.
     Lineage(Lineage),
     /// Write a page about an experiment, or the values that a manuscript prints.
@@ -121,19 +139,6 @@ pub struct Plan {
     /// List every member.
     #[arg(long)]
     pub all: bool,
-    /// Print as JSON.
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `avow register`
-#[derive(Debug, Args)]
-pub struct Register {
-    #[command(flatten)]
-    pub spec: SpecArg,
-    /// Register although the environment is not pinned or a claim cannot be decided.
-    #[arg(long)]
-    pub accept_warnings: bool,
     /// Print as JSON.
     #[arg(long)]
     pub json: bool,

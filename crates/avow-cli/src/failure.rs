@@ -95,6 +95,15 @@ pub fn engine(error: EngineError) -> Failure {
         EngineError::AlreadyRegistered => {
             Failure::new(Exit::Usage, "this plan is registered already").hint("carry it out with `avow run`")
         }
+        EngineError::OtherRegistered => {
+            Failure::new(Exit::Usage, "another plan of this experiment is registered")
+                .hint("record the change openly: `avow amend --reason TEXT`; `avow diff` shows what differs")
+        }
+        EngineError::NotRegistered => Failure::new(Exit::Usage, "there is no registration to amend")
+            .hint("freeze the plan with `avow register`"),
+        EngineError::NoRival(_) => Failure::new(Exit::Usage, "there is nothing to decide")
+            .because(error)
+            .hint("`avow ledger log` lists the registrations"),
         EngineError::Ledger(_) => Failure::new(Exit::Damaged, "the registration ledger cannot be written")
             .because(error)
             .hint("a line was changed by hand; restore the file from version control"),

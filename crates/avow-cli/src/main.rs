@@ -5,6 +5,7 @@
 
 mod args;
 mod asking;
+mod circumstances;
 mod commands;
 mod compiled;
 mod context;
@@ -12,6 +13,7 @@ mod diagnostics;
 mod divergence;
 mod exit;
 mod failure;
+mod git;
 mod large;
 mod logging;
 mod output;
@@ -30,6 +32,7 @@ mod stamps;
 mod stocks;
 mod undeclared;
 mod verification;
+mod witnesses;
 mod words;
 mod world;
 
@@ -87,6 +90,9 @@ fn dispatch(command: &Command, verbose: u8, output: &Output) -> Result<Exit, Fai
         Command::Check(args) => commands::check::check(args, output),
         Command::Plan(args) => commands::plan::plan(args, output),
         Command::Register(args) => commands::register::register(args, output),
+        Command::Amend(args) => commands::register::amend(args, output),
+        Command::Diff(args) => commands::diff::diff(args, output),
+        Command::Ledger(args) => commands::ledger::ledger(args, output),
         Command::Run(args) => commands::run::run(args, verbose, output),
         Command::Worker(args) => commands::worker::worker(args, output),
         Command::Status(args) => commands::status::status(args, output),
@@ -96,6 +102,8 @@ fn dispatch(command: &Command, verbose: u8, output: &Output) -> Result<Exit, Fai
         Command::Table(args) => commands::table::table(args, output),
         Command::Get(args) => commands::get::get(args, output),
         Command::Verdict(args) => commands::verdict::verdict(args, output),
+        Command::Invalidate(args) => commands::withdraw::invalidate(args, output),
+        Command::Retract(args) => commands::withdraw::retract(args, output),
         Command::Lineage(args) => commands::lineage::lineage(args, output),
         Command::Report(args) => commands::report::report(args, output),
         Command::Audit(args) => commands::audit::audit(args, output),

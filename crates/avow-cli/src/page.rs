@@ -41,7 +41,7 @@ impl Page<'_> {
     /// The document. Errors: the store cannot be read.
     pub fn document(&self) -> Result<Document, Failure> {
         let Page { plan, report, .. } = self;
-        let standing = words::verdict::standing(report);
+        let standing = words::verdict::standing(report, false);
         let damage = report.findings.iter().filter(|finding| finding.is_damage());
         Ok(Document {
             experiment: plan.experiment.clone(),

@@ -22,12 +22,42 @@ pub struct Settings {
     pub confine: Confine,
     /// What the store may take, and for how long it keeps what nothing holds.
     pub store: Policy,
+    /// Who vouches for registrations, beside what the command line asks for.
+    pub witness: WitnessSettings,
+    /// Whose vouching is believed.
+    pub trust: TrustSettings,
     /// Where secrets come from.
     pub secrets: Secrets,
     /// Where a run carries its stages out, as with `--on`.
     pub on: Vec<String>,
     /// Workers by name.
     pub workers: BTreeMap<String, Worker>,
+}
+
+/// `[witness]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+pub struct WitnessSettings {
+    /// Whether heads are signed.
+    pub sign: bool,
+    /// The SSH key; from the home where it begins with `~/`.
+    pub key: Option<PathBuf>,
+    /// Time stamping authorities.
+    pub tsa: Vec<String>,
+    /// Whether heads are tagged in git.
+    pub git_tag: bool,
+}
+
+/// `[trust]`; paths are from the project's root, or from the home (`~/…`).
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TrustSettings {
+    /// A file in the form of `ssh-keygen`'s `allowed_signers`.
+    pub signers: Option<PathBuf>,
+    /// Revoked keys.
+    pub revoked: Option<PathBuf>,
+    /// Root certificates of time stamping authorities.
+    pub authorities: Vec<PathBuf>,
 }
 
 /// `[secrets]`.
@@ -76,7 +106,7 @@ impl Settings {
                 .because(error)
                 .hint(
                     "it may hold `results = \"DIR\"`, `on = [\"PLACE\"]` (docs/worker.md), and the tables `[confine]` \
-                     (docs/confinement.md), `[store]` (docs/store.md), `[secrets]` (docs/stages.md) and `[workers.NAME]`",
+                     (docs/confinement.md), `[witness]` and `[trust]` (docs/registration.md), `[store]` (docs/store.md), `[secrets]` (docs/stages.md) and `[workers.NAME]`",
                 )
         })
     }

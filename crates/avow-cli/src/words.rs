@@ -1,11 +1,13 @@
 //! Sentences and spellings that several commands share.
 
+pub mod denominators;
 pub mod deviation;
 pub mod difference;
 pub mod finding;
 pub mod manuscript;
 pub mod reason;
 pub mod verdict;
+pub mod witness;
 
 use std::time::Duration;
 

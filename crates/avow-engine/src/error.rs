@@ -1,6 +1,7 @@
 //! Our own faults, and those of the machine under us. A failing stage is none of them.
 
 use avow_exec::ExecError;
+use avow_model::digest::RegistrationDigest;
 use avow_model::ledger::LedgerError;
 use avow_planner::{GraphError, TooLarge};
 use avow_store::StoreError;
@@ -41,6 +42,15 @@ pub enum EngineError {
     /// The plan is registered already.
     #[error("this plan is registered already")]
     AlreadyRegistered,
+    /// Another plan is registered.
+    #[error("another plan is registered for this experiment")]
+    OtherRegistered,
+    /// There is nothing to amend.
+    #[error("no plan is registered for this experiment")]
+    NotRegistered,
+    /// Nothing stands against the registration that was to be chosen.
+    #[error("{0} is no registration that another one stands against")]
+    NoRival(RegistrationDigest),
     /// A part of the engine panicked.
     #[error("a task of the engine panicked: {0}")]
     Panic(String),

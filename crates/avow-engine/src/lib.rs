@@ -33,7 +33,10 @@ pub use judge::{Followed, Judge};
 pub use lookup::{Lookup, Sought};
 pub use notice::{Notice, Report};
 pub use recover::Recovered;
-pub use register::{Registered, Registration, current_registration, ledger_of, record_exposure, register};
+pub use register::{
+    Freeze, Registered, Registration, adopt, amend, current_registration, invalidate, ledger_of,
+    record_exposure, register, retract,
+};
 pub use run::{Options, run, run_adaptive};
 pub use session::{Session, rebuild_index};
 pub use settled::{Settling, can_settle, run_unchanged};

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use avow_model::action::Action;
 use avow_model::attempt::Attempt;
 use avow_model::digest::{ActionDigest, Artifact, BlobDigest, TreeDigest};
+use avow_model::ledger::invalid::Invalids;
 use avow_model::plan::{Keep, Reuse, Stage};
 use avow_model::tree::{Entry, Tree};
 use avow_planner::{Found, Miss};
@@ -30,6 +31,8 @@ pub struct Lookup<'a> {
     pub stamps: &'a dyn StampCache,
     /// Whether an attempt was made under the registration in force; such an attempt is preferred.
     pub registered: &'a dyn Fn(&Attempt) -> bool,
+    /// What the ledger declares wrong; it stands for nothing.
+    pub invalid: &'a Invalids,
 }
 
 /// What a look-up found.
@@ -91,6 +94,10 @@ impl Lookup<'_> {
         successes.sort_by_key(|(_, attempt)| !(self.registered)(attempt));
         let mut miss = Miss::NeverRun;
         for (digest, attempt) in successes {
+            if self.invalid.of(digest, &attempt).is_some() {
+                miss = Miss::Invalidated;
+                continue;
+            }
             match self.obstacle(stage, &attempt)? {
                 Some(obstacle) => miss = obstacle,
                 None => {

@@ -7,10 +7,11 @@ use avow_model::attempt::Attempt;
 use avow_model::canonical::Record;
 use avow_model::digest::{BlobDigest, PlanDigest, RegistrationDigest};
 use avow_model::ledger::Ledger;
+use avow_model::ledger::invalid::Wrong;
 use avow_model::plan::Plan;
 use avow_store::ledger::AppendError;
 use avow_store::{BlobStore, LedgerFile, Project};
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 use crate::error::EngineError;
 use crate::session::Session;
@@ -35,12 +36,11 @@ impl Registration {
     }
 }
 
-/// The last `register` or `amend` line of a ledger, if there is one.
+/// The registration of a ledger that is in force, if there is one.
 pub fn current_registration(ledger: &Ledger) -> Option<Registration> {
-    let entries = ledger.entries();
-    let last = entries.into_iter().rev().find(|e| matches!(e.kind.as_str(), "register" | "amend"))?;
-    let plan = last.fields.get("plan")?.as_str()?.parse().ok()?;
-    Some(Registration { leaf: last.leaf, plan, ledger: ledger.clone(), known: RefCell::default() })
+    let registered = ledger.in_force().0?.registered;
+    let (leaf, plan) = (registered.leaf, registered.plan);
+    Some(Registration { leaf, plan, ledger: ledger.clone(), known: RefCell::default() })
 }
 
 /// An experiment's ledger file and what it holds; nothing where it has none yet.
@@ -67,30 +67,91 @@ pub struct Registered {
     pub path: std::path::PathBuf,
 }
 
-/// Registers a plan: its record and the spec's text become blobs, then the ledger gets its line. An exact
-/// repetition of the registration in force is refused.
+/// What to freeze, and what is said about it.
+#[derive(Clone, Debug)]
+pub struct Freeze<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The text of the spec.
+    pub spec: &'a [u8],
+    /// What else the line records of the moment: the state of the version control, what existed before.
+    pub circumstances: Map<String, Value>,
+}
+
+/// Registers a plan for the first time: its record and the spec's text become blobs, then the ledger gets its line.
 ///
 /// # Errors
-/// [`EngineError::AlreadyRegistered`] for such a repetition, [`EngineError::Ledger`] where the ledger is damaged
-/// and takes no line, [`EngineError::Store`] where a file cannot be read or written.
-pub fn register(session: &Session, plan: &Plan, spec: &[u8]) -> Result<Registered, EngineError> {
-    let (file, ledger) = ledger_of(&session.project, &plan.experiment)?;
-    let digest = plan.digest();
-    if current_registration(&ledger).is_some_and(|r| plan.is_named(r.plan)) {
+/// [`EngineError::AlreadyRegistered`] where this plan is the one in force, [`EngineError::OtherRegistered`] where
+/// another one is, [`EngineError::Ledger`] where the ledger is damaged and takes no line, [`EngineError::Store`]
+/// where a file cannot be read or written.
+pub fn register(session: &Session, freeze: Freeze<'_>) -> Result<Registered, EngineError> {
+    let (file, ledger) = ledger_of(&session.project, &freeze.plan.experiment)?;
+    ledger.sound()?;
+    match current_registration(&ledger) {
+        Some(current) if freeze.plan.is_named(current.plan) => Err(EngineError::AlreadyRegistered),
+        Some(_) => Err(EngineError::OtherRegistered),
+        None => write(session, &file, "register", freeze),
+    }
+}
+
+/// Registers a changed plan in place of the one in force, for a stated reason. With the plan in force it states the
+/// reason alone: `circumstances` then say of what.
+///
+/// # Errors
+/// [`EngineError::NotRegistered`] where nothing is in force; otherwise as [`register`].
+pub fn amend(session: &Session, mut freeze: Freeze<'_>, reason: &str) -> Result<Registered, EngineError> {
+    let (file, ledger) = ledger_of(&session.project, &freeze.plan.experiment)?;
+    ledger.sound()?;
+    let current = current_registration(&ledger).ok_or(EngineError::NotRegistered)?;
+    if freeze.plan.is_named(current.plan) && !freeze.circumstances.contains_key("explains") {
         return Err(EngineError::AlreadyRegistered);
     }
+    freeze.circumstances.insert("amends".to_owned(), json!(current.leaf));
+    freeze.circumstances.insert("reason".to_owned(), json!(reason));
+    write(session, &file, "amend", freeze)
+}
+
+/// Decides between registrations on two sides of a fork: the one named is in force from here on.
+///
+/// # Errors
+/// [`EngineError::NoRival`] where no other registration stands against the one named.
+pub fn adopt(
+    project: &Project,
+    experiment: &str,
+    chosen: RegistrationDigest,
+    reason: &str,
+) -> Result<RegistrationDigest, EngineError> {
+    let (file, ledger) = ledger_of(project, experiment)?;
+    let rivals = ledger.in_force().0.map(|force| (force.registered.leaf, force.rivals));
+    let known = rivals.is_some_and(|(leaf, rivals)| {
+        !rivals.is_empty() && (leaf == chosen || rivals.iter().any(|rival| rival.leaf == chosen))
+    });
+    if !known {
+        return Err(EngineError::NoRival(chosen));
+    }
+    file.append("adopt", object(json!({"adopts": chosen, "reason": reason}))).map_err(appended)
+}
+
+fn write(
+    session: &Session,
+    file: &LedgerFile,
+    kind: &str,
+    freeze: Freeze<'_>,
+) -> Result<Registered, EngineError> {
+    let plan = freeze.plan;
+    let digest = plan.digest();
     session.blobs.put(&plan.to_bytes())?;
-    let text: BlobDigest = session.blobs.put(spec)?;
+    let text: BlobDigest = session.blobs.put(freeze.spec)?;
     session.blobs.sync()?;
-    let kind = if current_registration(&ledger).is_some() { "amend" } else { "register" };
-    let fields = json!({
+    let mut fields = object(json!({
         "experiment": plan.experiment,
         "plan": digest,
         "spec": text,
         "claims": plan.claims.len(),
         "stages": plan.stages.len(),
-    });
-    let leaf = file.append(kind, object(fields)).map_err(appended)?;
+    }));
+    fields.extend(freeze.circumstances);
+    let leaf = file.append(kind, fields).map_err(appended)?;
     let chain = file.read()?.chain().unwrap_or(leaf);
     Ok(Registered { leaf, chain, plan: digest, path: file.path() })
 }
@@ -106,6 +167,34 @@ pub fn record_exposure(project: &Project, experiment: &str, by: &str, what: &str
     Ok(())
 }
 
+/// Records that something which succeeded is wrong: an attempt, or what it wrote.
+///
+/// # Errors
+/// As [`record_exposure`].
+pub fn invalidate(
+    project: &Project,
+    experiment: &str,
+    what: Wrong,
+    reason: &str,
+) -> Result<RegistrationDigest, EngineError> {
+    let file = LedgerFile::of(project, experiment)?;
+    file.append("invalidate", object(json!({"what": what.to_string(), "reason": reason}))).map_err(appended)
+}
+
+/// Records that the reading of a claim is withdrawn.
+///
+/// # Errors
+/// As [`record_exposure`].
+pub fn retract(
+    project: &Project,
+    experiment: &str,
+    claim: &str,
+    reason: &str,
+) -> Result<RegistrationDigest, EngineError> {
+    let file = LedgerFile::of(project, experiment)?;
+    file.append("retract", object(json!({"claim": claim, "reason": reason}))).map_err(appended)
+}
+
 pub(crate) fn appended(error: AppendError) -> EngineError {
     match error {
         AppendError::Ledger(error) => EngineError::Ledger(error),
@@ -113,9 +202,9 @@ pub(crate) fn appended(error: AppendError) -> EngineError {
     }
 }
 
-fn object(value: serde_json::Value) -> Map<String, serde_json::Value> {
+fn object(value: Value) -> Map<String, Value> {
     match value {
-        serde_json::Value::Object(map) => map,
+        Value::Object(map) => map,
         _ => unreachable!("callers pass objects"),
     }
 }

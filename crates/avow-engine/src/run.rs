@@ -140,6 +140,7 @@ struct Engine<'s, E> {
     others: Others,
     ledger_file: LedgerFile,
     registration: Option<Registration>,
+    invalid: avow_model::ledger::invalid::Invalids,
     heads: Vec<RegistrationDigest>,
     announced: bool,
     last_head: Timestamp,
@@ -224,6 +225,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             others,
             ledger_file,
             registration,
+            invalid: ledger.invalids(),
             heads: ledger.heads(),
             announced: false,
             last_head: began,
@@ -437,6 +439,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
             observed: &self.observed,
             stamps: &*self.session.index,
             registered: &registered,
+            invalid: &self.invalid,
         };
         let sought = lookup.find(stage, action, digest)?;
         let (found, stands) = (sought.found, sought.stands);

@@ -183,8 +183,10 @@ impl<'a> Settling<'a> {
     fn names(&self, ledger: &Ledger) -> Names {
         let registration = current_registration(ledger).map(|registration| registration.leaf);
         let only: Vec<String> = self.only.iter().map(|target| format!("{target:?}")).collect();
-        let receipt = ("avow/settled/1", self.tool, self.plan, registration, self.hosts, only);
-        let hits = ("avow/hits/1", self.tool, self.experiment, registration, self.hosts);
+        // What was declared wrong stands for nothing, so what was settled before is looked up again.
+        let wrong: Vec<_> = ledger.invalids().0.iter().map(|invalid| invalid.entry).collect();
+        let receipt = ("avow/settled/2", self.tool, self.plan, registration, &wrong, self.hosts, only);
+        let hits = ("avow/hits/2", self.tool, self.experiment, registration, &wrong, self.hosts);
         let name = |key: &[u8]| BlobDigest::of(key);
         Names { receipt: name(&canonical::bytes_of(&receipt)), hits: name(&canonical::bytes_of(&hits)) }
     }

@@ -24,8 +24,8 @@ use reqwest::redirect;
 use reqwest::{Certificate, Client, ClientBuilder, Response, StatusCode, Url};
 use tokio::io::AsyncWriteExt;
 
-const CONNECT: Duration = Duration::from_secs(15);
-const SILENCE: Duration = Duration::from_secs(60);
+pub(crate) const CONNECT: Duration = Duration::from_secs(15);
+pub(crate) const SILENCE: Duration = Duration::from_secs(60);
 const REDIRECTS: usize = 10;
 
 /// Why a file could not be fetched.

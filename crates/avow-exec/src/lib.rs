@@ -17,6 +17,7 @@
 //! for people.
 
 mod abandon;
+pub mod authority;
 mod cancel;
 mod checkpoint;
 mod confine;

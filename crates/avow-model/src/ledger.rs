@@ -13,6 +13,10 @@ use sha2::{Digest, Sha256};
 
 use crate::digest::RegistrationDigest;
 
+pub mod force;
+pub mod invalid;
+pub mod proof;
+
 /// The kinds of line that exist.
 pub const KINDS: [&str; 13] = [
     "register",
@@ -366,17 +370,22 @@ impl Ledger {
         false
     }
 
+    /// Refuses a ledger with a complete line that does not verify: nothing may be built on it.
+    pub fn sound(&self) -> Result<(), LedgerError> {
+        let damaged = self.findings.iter().find_map(|finding| match finding {
+            Finding::Line { line, reason } => Some(format!("line {line}: {reason}")),
+            Finding::Torn { .. } => None,
+        });
+        damaged.map_or(Ok(()), |damage| Err(LedgerError::Damaged(damage)))
+    }
+
     /// The line that would be appended now: the fields given, with kind, parents, tree and version added. A
     /// chain's first line also needs a random `nonce` among its fields: 64 lower-case hexadecimal digits.
     pub fn line(&self, kind: &str, fields: Map<String, Value>) -> Result<String, LedgerError> {
         if !KINDS.contains(&kind) {
             return Err(LedgerError::Kind(kind.to_owned()));
         }
-        if let Some(Finding::Line { line, reason }) =
-            self.findings.iter().find(|f| matches!(f, Finding::Line { .. }))
-        {
-            return Err(LedgerError::Damaged(format!("line {line}: {reason}")));
-        }
+        self.sound()?;
         if let Some(key) = fields.keys().find(|key| OWN_KEYS.contains(&key.as_str())) {
             return Err(LedgerError::OwnKey(key.clone()));
         }

@@ -69,6 +69,8 @@ pub enum Miss {
     },
     /// It succeeded, but something it was seen to read is not as it was.
     ReadDrifted(Drift),
+    /// It succeeded, and was declared wrong since.
+    Invalidated,
     /// The stage declares `reuse: never`.
     Volatile,
     /// The stage declares `reuse: same-host`, and it ran elsewhere.

@@ -162,7 +162,7 @@ impl LedgerFile {
         let folder = self.project.registrations();
         disk::create_folders(&folder).context("create", &folder)?;
         files::sync_folder(self.project.root())?;
-        tell_git(&self.project)?;
+        tell_git(&self.project, GIT_ATTRIBUTES)?;
         files::write_whole(&self.registered_path(), content)?;
         let old = self.unregistered_path();
         match disk::remove_file(&old) {
@@ -233,17 +233,17 @@ fn append_durably(path: &Path, intact: u64, line: &str) -> Result<(), StoreError
     files::sync_folder(files::folder_of(path))
 }
 
-/// Adds our line to `.gitattributes`, keeping what is there.
-fn tell_git(project: &Project) -> Result<(), StoreError> {
+/// Adds a line to `.gitattributes`, keeping what is there.
+pub(crate) fn tell_git(project: &Project, ours: &str) -> Result<(), StoreError> {
     let path = project.root().join(".gitattributes");
     let mut content = bytes(&path)?;
-    if content.split(|b| *b == b'\n').any(|line| line.trim_ascii() == GIT_ATTRIBUTES.as_bytes()) {
+    if content.split(|b| *b == b'\n').any(|line| line.trim_ascii() == ours.as_bytes()) {
         return Ok(());
     }
     if !content.is_empty() && !content.ends_with(b"\n") {
         content.push(b'\n');
     }
-    content.extend(GIT_ATTRIBUTES.as_bytes());
+    content.extend(ours.as_bytes());
     content.push(b'\n');
     files::write_whole(&path, &content)
 }

@@ -10,6 +10,7 @@
 //! stores and executors, which live beside the traits they stand for, and any assertion: a test says itself
 //! what it expects.
 
+pub mod authority;
 mod history;
 mod machine;
 pub mod normal;

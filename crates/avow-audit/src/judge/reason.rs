@@ -1,6 +1,6 @@
 //! The one reason a verdict carries.
 
-use avow_model::digest::BlobDigest;
+use avow_model::digest::{BlobDigest, RegistrationDigest};
 use avow_stats::{Inconclusive, Void};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -28,6 +28,8 @@ pub enum Reason {
     Unsuited(String),
     /// A formula, bound or level in the claim has no value.
     BadClaim(String),
+    /// Another registration, on the other side of a fork, disagrees about the claim.
+    Disputed(RegistrationDigest),
 }
 
 impl Reason {
@@ -43,6 +45,7 @@ impl Reason {
             Reason::Implausible(_) => "implausible",
             Reason::Unsuited(_) => "unsuited",
             Reason::BadClaim(_) => "bad-claim",
+            Reason::Disputed(_) => "concurrent-amendment",
         }
     }
 
@@ -58,6 +61,7 @@ impl Reason {
                 | JoinError::ReducedBytes { dimension } => dimension.clone(),
             }),
             Reason::Damaged(blob) => Some(blob.to_string()),
+            Reason::Disputed(entry) => Some(entry.to_string()),
             Reason::Implausible(detail) | Reason::Unsuited(detail) | Reason::BadClaim(detail) => {
                 Some(detail.clone())
             }

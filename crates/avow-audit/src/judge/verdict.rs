@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use avow_model::claim::{Correction, Tier};
+use avow_model::digest::RegistrationDigest;
 use avow_model::value::Value;
 use avow_stats as stats;
 use serde::{Serialize, Serializer};
@@ -84,6 +85,17 @@ pub struct Verdict {
     /// What the claim does not speak about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silent_on: Option<String>,
+}
+
+impl Verdict {
+    /// Makes the claim void, because another registration disagrees about it.
+    pub fn dispute(&mut self, rival: RegistrationDigest) {
+        if self.word.is_some() {
+            self.word = Some(Word::Void);
+        }
+        (self.reason, self.decided_by) = (Some(Reason::Disputed(rival)), DecidedBy::Nothing);
+        self.means = None;
+    }
 }
 
 /// The verdict's word.

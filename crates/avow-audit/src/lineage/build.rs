@@ -254,7 +254,9 @@ impl Builder<'_> {
             Fate::Stands(stands) => {
                 Some((stands.attempt, self.evidence.registration.as_ref().map(|_| stands.covered)))
             }
-            Fate::Failed { attempt, .. } | Fate::Unfinished { attempt, .. } => Some((*attempt, None)),
+            Fate::Failed { attempt, .. }
+            | Fate::Unfinished { attempt, .. }
+            | Fate::Invalidated { attempt } => Some((*attempt, None)),
             _ => None,
         };
         let mut on = Vec::new();

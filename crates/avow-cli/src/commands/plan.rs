@@ -225,6 +225,7 @@ fn with_lookup<T>(
     let registration = current_registration(&reading.ledger);
     let registered = |attempt: &Attempt| registration.as_ref().is_some_and(|r| r.covers(attempt));
     let hosts = [avow_exec::describe_host().name];
+    let invalid = reading.ledger.invalids();
     ask(&Lookup {
         records: &reading.index,
         blobs: &reading.blobs,
@@ -234,6 +235,7 @@ fn with_lookup<T>(
         observed: &reading.observed,
         stamps: &reading.stamps,
         registered: &registered,
+        invalid: &invalid,
     })
 }
 fn is_look(command: &Command) -> bool {

@@ -1,43 +1,168 @@
-//! `avow register`: plan, claims and analysis are frozen in the ledger before any result exists.
+//! `avow register` and `avow amend`: plan, claims and analysis are frozen in the ledger before any result exists,
+//! and changed openly afterwards.
 
-use avow_engine::register as freeze;
-use serde_json::json;
+use avow_audit::Deviation;
+use avow_engine::{Freeze, Registered, Session};
+use avow_model::plan::Plan;
+use serde_json::{Value, json};
 
 use crate::args;
+use crate::circumstances;
+use crate::commands::ledger;
 use crate::context::Spec;
 use crate::diagnostics;
 use crate::exit::Exit;
 use crate::failure;
 use crate::output::{Failure, Output};
+use crate::settings::Settings;
+use crate::witnesses::{self, Wanted};
 use crate::world::{Depth, ProjectWorld};
 
 /// Registers a spec.
 pub fn register(args: &args::Register, output: &Output) -> Result<Exit, Failure> {
     let spec = Spec::open(args.spec.spec.as_deref())?;
+    let wanted = wanted(&spec, &args.witnesses)?;
+    let (plan, done) = frozen(&spec, args.accept_warnings, output, |session, freeze| {
+        avow_engine::register(session, freeze).map_err(failure::engine)
+    })?;
+    told(&spec, &plan, &done, "registered", args.json, output)?;
+    witnessed(&spec, &plan, &done, &wanted, args.json, output)
+}
+
+/// Registers a changed spec in place of the registered one; or says why something deviates; or decides between two
+/// sides of a fork.
+pub fn amend(args: &args::Amend, output: &Output) -> Result<Exit, Failure> {
+    if args.reason.trim().is_empty() {
+        return Err(Failure::new(Exit::Usage, "an amendment needs a reason")
+            .hint("say in a few words why: `avow amend --reason TEXT`"));
+    }
+    let spec = Spec::open(args.spec.spec.as_deref())?;
+    if let Some(entry) = &args.adopt {
+        return adopt(&spec, entry, &args.reason, args.json, output);
+    }
+    let wanted = wanted(&spec, &args.witnesses)?;
+    let explained = explanations(&spec, &args.explain, output)?;
+    let (plan, done) = frozen(&spec, args.accept_warnings, output, |session, mut freeze| {
+        if !explained.is_empty() {
+            freeze.circumstances.insert("explains".to_owned(), json!(explained));
+        }
+        avow_engine::amend(session, freeze, &args.reason).map_err(failure::engine)
+    })?;
+    told(&spec, &plan, &done, "amended", args.json, output)?;
+    witnessed(&spec, &plan, &done, &wanted, args.json, output)
+}
+
+fn wanted(spec: &Spec, args: &args::Witnesses) -> Result<Wanted, Failure> {
+    Ok(Wanted::of(args, &Settings::of(&spec.project)?))
+}
+
+/// Has what was written signed and stamped. Where a witness fails, what was registered stays registered.
+fn witnessed(
+    spec: &Spec,
+    plan: &Plan,
+    done: &Registered,
+    wanted: &Wanted,
+    json: bool,
+    output: &Output,
+) -> Result<Exit, Failure> {
+    let (_, ledger) = avow_engine::ledger_of(&spec.project, &plan.experiment).map_err(failure::engine)?;
+    let talk = !json;
+    witnesses::obtain(&spec.project, &plan.experiment, &ledger, done.leaf, wanted, talk, output)?;
+    Ok(Exit::Done)
+}
+
+/// The deviations that `CLASS` or `CLASS:STAGE` means, as the ledger names them.
+fn explanations(spec: &Spec, texts: &[String], output: &Output) -> Result<Vec<Value>, Failure> {
+    if texts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let planned = spec.plan_as_run(output)?;
+    let report = super::verdict::report(spec, &planned.plan, false)?;
+    let mut all = Vec::new();
+    for text in texts {
+        let (class, stage) = text.split_once(':').map_or((text.as_str(), None), |(c, s)| (c, Some(s)));
+        let meant = |d: &&Deviation| d.class.word() == class && (stage.is_none() || d.stage() == stage);
+        let mut found = report.deviations.iter().filter(meant).filter(|d| d.reason.is_none()).peekable();
+        if found.peek().is_none() {
+            let open = report.deviations.iter().filter(|d| d.reason.is_none());
+            let mut names: Vec<&str> = open.map(|d| d.class.word()).collect();
+            names.dedup();
+            let failure = Failure::new(Exit::Usage, format!("no deviation without a reason is `{text}`"));
+            return Err(failure.hint(match names.as_slice() {
+                [] => "every deviation has a stated reason, or there is none; `avow verdict` lists them"
+                    .to_owned(),
+                names => format!("those without a reason are {}", names.join(", ")),
+            }));
+        }
+        all.extend(found.map(|d| match d.stage() {
+            Some(stage) => json!({"class": class, "of": d.digest(), "stage": stage}),
+            None => json!({"class": class, "of": d.digest()}),
+        }));
+    }
+    Ok(all)
+}
+
+fn adopt(spec: &Spec, entry: &str, reason: &str, json: bool, output: &Output) -> Result<Exit, Failure> {
+    let Some(name) = spec.name() else {
+        return Err(Failure::new(Exit::SpecInvalid, format!("`{}` names no experiment", spec.shown))
+            .hint("`avow check` says what is wrong with it"));
+    };
+    let (_, ledger) = avow_engine::ledger_of(&spec.project, name).map_err(failure::engine)?;
+    let chosen = ledger::entry(&ledger, entry)?;
+    let leaf = avow_engine::adopt(&spec.project, name, chosen, reason).map_err(failure::engine)?;
+    if json {
+        output.json(&json!({"entry": leaf, "adopts": chosen}))?;
+    } else {
+        output.data(format!("adopted {} as {leaf}", chosen.short()))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Makes the plan of a spec, everything of it stored, and writes it down.
+fn frozen(
+    spec: &Spec,
+    accept_warnings: bool,
+    output: &Output,
+    write: impl FnOnce(&Session, Freeze<'_>) -> Result<Registered, Failure>,
+) -> Result<(std::sync::Arc<Plan>, Registered), Failure> {
     // Problems are found before anything is stored.
     let all = spec.problems(output)?.diagnostics;
-    if !all.is_empty() && !args.accept_warnings {
+    if !all.is_empty() && !accept_warnings {
         let rendered = diagnostics::render(&spec.shown, &spec.text, &all, output.colour);
         return Err(Failure::new(Exit::SpecInvalid, "a registration is for ever, and the spec has warnings")
             .after(rendered)
-            .hint("mend them, or accept them: `avow register --accept-warnings`"));
+            .hint("mend them, or accept them: `--accept-warnings`"));
     }
     let session = super::run::session(&spec.project, output, None)?;
     let (blobs, stamps) = (&*session.blobs, &*session.index);
-    let planned = spec.plan_with(&ProjectWorld::new(&spec, Depth::Store { blobs, stamps }), output)?;
-    let done = freeze(&session, &planned.plan, spec.text.as_bytes()).map_err(failure::engine)?;
-    if args.json {
+    let planned = spec.plan_with(&ProjectWorld::new(spec, Depth::Store { blobs, stamps }), output)?;
+    let plan = planned.plan;
+    let circumstances = circumstances::of(spec, &plan)?;
+    let freeze = Freeze { plan: &plan, spec: spec.text.as_bytes(), circumstances };
+    let done = write(&session, freeze)?;
+    Ok((plan, done))
+}
+
+fn told(
+    spec: &Spec,
+    plan: &Plan,
+    done: &Registered,
+    verb: &str,
+    json: bool,
+    output: &Output,
+) -> Result<(), Failure> {
+    if json {
         output.json(&json!({
             "registration": done.leaf, "chain": done.chain, "plan": done.plan,
             "ledger": done.path.display().to_string(),
         }))?;
     } else {
-        output.data(format!("registered {} as {}", planned.plan.experiment, done.leaf))?;
+        output.data(format!("{verb} {} as {}", plan.experiment, done.leaf))?;
         output.data(format!("  plan   {}", done.plan))?;
-        output.data(format!("  ledger {}", shown(&spec, &done.path)))?;
+        output.data(format!("  ledger {}", shown(spec, &done.path)))?;
         output.say("commit the ledger: a published copy is what fixes the date for others");
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 fn shown(spec: &Spec, path: &std::path::Path) -> String {

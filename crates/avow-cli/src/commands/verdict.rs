@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use avow_audit::heads::Cited;
 use avow_audit::measure::Problem;
 use avow_audit::{Audit, Finding, Hiding, Report, Word};
 use avow_engine::record_exposure;
@@ -12,6 +13,8 @@ use crate::context::{Reading, Spec};
 use crate::exit::Exit;
 use crate::failure;
 use crate::output::{Failure, Output};
+use crate::settings::Settings;
+use crate::witnesses;
 use crate::words;
 
 /// Judges the claims of a spec.
@@ -102,7 +105,14 @@ pub fn report(spec: &Spec, plan: &Plan, peek: bool) -> Result<Report, Failure> {
         Some(hiding) if !hiding.own => return Err(still_hidden(&hiding)),
         _ => {}
     }
-    audit.report(Some(&reading.journals()?), peek).map_err(failure::audit)
+    let report = audit.report(Some(&reading.journals()?), peek).map_err(failure::audit)?;
+    if report.registration.is_none() {
+        return Ok(report);
+    }
+    let (trust, mut cited) =
+        (witnesses::trust(&spec.project, &Settings::of(&spec.project)?, None)?, Cited::default());
+    let proofs = witnesses::checked(&spec.project, &plan.experiment, &reading.ledger, &trust, &mut cited)?;
+    Ok(report.witnessed(&reading.ledger, proofs, &cited))
 }
 
 fn hidden(report: &Report, output: &Output) -> Result<(), Failure> {
@@ -209,7 +219,7 @@ pub fn checked(report: &Report) -> Exit {
         return Exit::Undecided;
     }
     let mut exit = Exit::Done;
-    if report.deviations.iter().any(words::deviation::counts) {
+    if report.deviations.iter().any(avow_audit::Deviation::is_unexplained) {
         exit = exit.worse(Exit::Deviation);
     }
     for word in report.verdicts.iter().filter_map(|verdict| verdict.word) {

@@ -1,6 +1,6 @@
 //! Deviations in words.
 
-use avow_audit::deviation::{Class, Deviation, What, When};
+use avow_audit::deviation::{Deviation, What, When};
 use avow_audit::planned::Change;
 
 /// One deviation as one line.
@@ -8,10 +8,17 @@ pub fn words(deviation: &Deviation) -> String {
     let when = match deviation.when {
         When::BeforeRegistration => ", before registration",
         When::BeforeFirstAttempt => ", before the first attempt under it",
+        When::BeforeValues => ", before any value was read through avow",
         When::After => ", after the first attempt",
         When::Unregistered => "",
     };
-    format!("{}{when}: {}", deviation.class.word(), what(deviation))
+    let reason = match (&deviation.reason, deviation.entry) {
+        (Some(reason), Some(entry)) => format!(" (reason in {}: {})", entry.short(), reason.trim()),
+        (Some(reason), None) => format!(" (reason: {})", reason.trim()),
+        (None, Some(entry)) => format!(" ({}, no reason stated)", entry.short()),
+        (None, None) => String::new(),
+    };
+    format!("{}{when}: {}{reason}", deviation.class.word(), what(deviation))
 }
 
 fn what(deviation: &Deviation) -> String {
@@ -25,6 +32,7 @@ fn what(deviation: &Deviation) -> String {
                 "not-run" => "not run",
                 "blocked" => "not reachable, for an input was not made",
                 "unfinished" => "cancelled or lost",
+                "invalidated" => "declared wrong, and not made again",
                 other => other,
             };
             format!("{} of `{stage}` {fate}", listed(members))
@@ -52,6 +60,30 @@ fn what(deviation: &Deviation) -> String {
                 read.join(", ").replace("(1 times)", "(once)")
             )
         }
+        What::Invalidated { wrong, members, downstream, .. } => {
+            let rest = if downstream.is_empty() {
+                String::new()
+            } else {
+                format!(", and what rests on it: {}", listed(downstream))
+            };
+            let wrong = wrong.split_once(':').map_or(wrong.clone(), |(kind, digest)| {
+                format!("{kind} {}", digest.get(..8).unwrap_or(digest))
+            });
+            format!("{wrong} was declared wrong: {}{rest}", listed(members))
+        }
+        What::Retracted { claim, downstream } => {
+            let rest = match downstream.as_slice() {
+                [] => String::new(),
+                names => format!(", and with it what rests on it: {}", names.join(", ")),
+            };
+            format!("the reading of `{claim}` is withdrawn{rest}")
+        }
+        What::Elsewhere { entry } => {
+            format!(
+                "what {} changed is not known: its plan was registered elsewhere and is not in this store",
+                entry.short()
+            )
+        }
         What::Registrations { entries } => {
             let names: Vec<String> = entries.iter().map(|entry| entry.short()).collect();
             format!("registered on two sides of a fork: {}", names.join(", "))
@@ -71,7 +103,8 @@ fn listed(members: &[String]) -> String {
     }
 }
 
-fn change(change: &Change) -> String {
+/// A change of a plan, in short.
+pub fn change(change: &Change) -> String {
     let name = change.name.as_deref().map(|name| format!(" `{name}`")).unwrap_or_default();
     // The words of the record's own layers say nothing to a reader of the spec.
     let path: Vec<&str> =
@@ -96,17 +129,5 @@ fn short(value: &serde_json::Value) -> String {
         digest if hex(digest) => format!("{}…", &digest[..8]),
         _ if text.chars().count() > 60 => text.chars().take(57).collect::<String>() + "…",
         _ => text,
-    }
-}
-
-/// Whether a deviation is one that `--check` answers with its own exit code: anything but words and additions.
-/// Failed attempts count where something is registered: trying until it works is a choice.
-pub fn counts(deviation: &Deviation) -> bool {
-    match deviation.class {
-        Class::Addition | Class::Clarification => false,
-        // What a stage never promised to repeat is shown, and is no fault of anybody.
-        Class::Divergence => !matches!(deviation.what, What::Outputs { promised: false, .. }),
-        Class::Incident => deviation.when != When::Unregistered,
-        _ => true,
     }
 }

@@ -45,6 +45,9 @@ pub fn miss(miss: &Miss) -> String {
             Drifted::Appeared => format!("it looked for {path}, which was not there and is now"),
             Drifted::Unknown => format!("it read {path}, and nobody can say whether that is as it was"),
         },
+        Miss::Invalidated => {
+            "it was executed before, and that was declared wrong (`avow invalidate`)".to_owned()
+        }
         Miss::Volatile => "its stage declares `reuse: never`".to_owned(),
         Miss::OtherHost { host } => format!("its stage declares `reuse: same-host`, and it ran on `{host}`"),
     }

@@ -7,7 +7,7 @@ use avow_model::plan::Plan;
 use avow_model::value::Value;
 
 use crate::output::Output;
-use crate::words::{columns, deviation, number};
+use crate::words::{columns, denominators, deviation, number, witness};
 
 /// The most members of one claim that are listed one by one in the short form.
 const LISTED: usize = 6;
@@ -22,7 +22,7 @@ pub fn lines(plan: &Plan, report: &Report, output: &Output) -> String {
             out.push_str(&claims(plan, &of_tier, output));
         }
     }
-    out.push_str(&standing(report));
+    out.push_str(&standing(report, false));
     out
 }
 
@@ -228,6 +228,7 @@ pub fn reason_words(reason: &Reason) -> String {
         "unpaired" => "units do not pair",
         "undefined" => "the statistic is undefined",
         "damaged-evidence" => "evidence is damaged",
+        "concurrent-amendment" => "two registrations disagree about it, and none is adopted",
         "unreadable" => "a measurement file cannot be read",
         "not-deterministic" => "registered as deterministic, and it varies",
         "leftover-dimension" => "a dimension is left over; name it under `per`, `where` or `reduce`",
@@ -263,7 +264,7 @@ fn qualifier(qualifier: &Qualifier) -> String {
 }
 
 /// What the verdicts rest on: registration, deviations.
-pub fn standing(report: &Report) -> String {
+pub fn standing(report: &Report, always: bool) -> String {
     let mut out = match (report.standing, &report.registration) {
         (Standing::Confirmatory, Some(registration))
             if report.verdicts.iter().all(|v| v.standing == Standing::Exploratory)
@@ -276,9 +277,9 @@ pub fn standing(report: &Report) -> String {
             )
         }
         (Standing::Confirmatory, Some(registration)) => format!(
-            "Confirmatory: the plan is the one registered as {} (the order of events is the author's word; \
-             no outside witness).\n",
-            registration.leaf.short()
+            "Confirmatory: the plan is the one registered as {} ({}).\n",
+            registration.leaf.short(),
+            witness::vouched(report.witness.as_ref())
         ),
         (_, Some(registration)) => format!(
             "Exploratory: the plan is not the one registered as {}; see the deviations.\n",
@@ -288,6 +289,13 @@ pub fn standing(report: &Report) -> String {
             "Exploratory: nothing was registered before. `avow register` freezes a plan.\n".to_owned()
         }
     };
+    if let Some(counts) = report
+        .denominators
+        .as_ref()
+        .filter(|counts| always || report.registration.is_some() && denominators::is_notable(counts))
+    {
+        out.push_str(&denominators::line(counts, report.registration.is_some()));
+    }
     let mixed = report.standing == Standing::Confirmatory;
     let older: Vec<&str> = report
         .verdicts
@@ -302,6 +310,9 @@ pub fn standing(report: &Report) -> String {
             "Exploratory all the same, for they rest on older attempts: {}.\n",
             names.join(", ")
         ));
+    }
+    for proof in report.proofs.iter().filter(|proof| witness::is_refused(proof)) {
+        out.push_str(&format!("  {}\n", witness::line(proof)));
     }
     for (index, one) in report.deviations.iter().enumerate() {
         out.push_str(&format!("  deviation {}: {}\n", index + 1, deviation::words(one)));
@@ -326,7 +337,7 @@ pub fn explained(plan: &Plan, report: &Report, claim: &str) -> Option<String> {
     if let Some(silent) = &declared.silent_on {
         out.push_str(&format!("  {:<12} {}\n", "silent on", silent.trim()));
     }
-    out.push_str(&standing(report));
+    out.push_str(&standing(report, true));
     Some(out)
 }
 

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use avow_engine::{EngineError, Registered, current_registration, ledger_of, record_exposure, register};
+use avow_engine::{
+    EngineError, Freeze, Registered, amend, current_registration, ledger_of, record_exposure, register,
+};
 use avow_model::canonical::Record;
 use avow_model::digest::{BlobDigest, LineDigest};
 use avow_model::journal::Event;
@@ -10,7 +12,7 @@ use avow_model::ledger::Ledger;
 use avow_model::plan::Plan;
 use avow_store::BlobStore;
 use avow_store::blob::read_record;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::bench::Bench;
 
@@ -18,7 +20,11 @@ const SPEC: &[u8] = b"the text of the spec";
 
 impl Bench {
     fn register(&self) -> Result<Registered, EngineError> {
-        register(&self.open(), &self.plan, SPEC)
+        register(&self.open(), self.freeze())
+    }
+
+    fn freeze(&self) -> Freeze<'_> {
+        Freeze { plan: &self.plan, spec: SPEC, circumstances: Default::default() }
     }
 
     fn chain(&self) -> Ledger {
@@ -47,14 +53,19 @@ fn a_registration_stores_the_plan_and_the_spec_and_moves_the_ledger_into_the_pro
 }
 
 #[test]
-fn the_same_plan_is_refused_and_a_changed_one_amends() {
+fn the_same_plan_is_refused_and_a_changed_one_amends_for_a_reason() {
     let mut bench = Bench::new("a");
+    assert!(matches!(amend(&bench.open(), bench.freeze(), "early"), Err(EngineError::NotRegistered)));
     let first = bench.register().unwrap();
     assert!(matches!(bench.register(), Err(EngineError::AlreadyRegistered)));
     bench.plan = avow_testkit::plan("a -> b");
-    let second = bench.register().unwrap();
+    assert!(matches!(bench.register(), Err(EngineError::OtherRegistered)));
+    let second = amend(&bench.open(), bench.freeze(), "b was forgotten").unwrap();
     assert_eq!(bench.kinds(), ["register", "amend"]);
     let ledger = bench.chain();
+    let fields = &ledger.entry(second.leaf).unwrap().fields;
+    assert_eq!((&fields["amends"], &fields["reason"]), (&json!(first.leaf), &json!("b was forgotten")));
+    assert!(matches!(amend(&bench.open(), bench.freeze(), "again"), Err(EngineError::AlreadyRegistered)));
     assert!(ledger.precedes(first.leaf, second.leaf) && second.chain == first.chain);
     assert_eq!(current_registration(&ledger).unwrap().leaf, second.leaf);
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use avow_engine::{Report, register};
+use avow_engine::{Freeze, Report, register};
 use avow_exec::Cancel;
 use avow_exec::fake::FakeExecutor;
 use avow_model::journal::{Closing, MemberState};
@@ -91,7 +91,8 @@ fn a_registration_is_looked_up_anew() {
     let bench = Bench::new(DRAWING);
     bench.run();
     assert!(again(&bench).unchanged);
-    register(&bench.open(), &bench.plan, b"spec").unwrap();
+    let freeze = Freeze { plan: &bench.plan, spec: b"spec", circumstances: Default::default() };
+    register(&bench.open(), freeze).unwrap();
     assert!(!again(&bench).unchanged);
     assert!(again(&bench).unchanged);
 }

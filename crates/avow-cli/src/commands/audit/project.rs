@@ -100,7 +100,7 @@ fn text(
         if is_variant(report) {
             output.data("  this is not the registered plan but a variant of it")?;
         }
-        for deviation in report.deviations.iter().filter(|d| all(report) || words::deviation::counts(d)) {
+        for deviation in report.deviations.iter().filter(|d| all(report) || d.is_unexplained()) {
             output.data(format!("  {}", words::deviation::words(deviation)))?;
         }
     }
