@@ -10,12 +10,14 @@ use avow_model::digest::{Artifact, AttemptDigest};
 use avow_model::expand::{self, Member};
 use avow_model::ledger::Ledger;
 use avow_model::plan::Plan;
+use avow_model::seed;
 use avow_model::search::{self, Decision, Search, State, Step, Told, Void};
 use avow_model::value::Value;
 use serde::Serialize;
 
 use crate::evidence::{Evidence, Fate, MemberEvidence, Stands};
 use crate::measure::{self, Readings};
+use crate::registration::Registration;
 use crate::source::{AuditError, Source};
 
 /// The most bytes of one answer of a program.
@@ -52,13 +54,16 @@ pub fn standing(plan: &Plan) -> Vec<Searched> {
     search::searches(plan).map(one).collect()
 }
 
-/// Follows the searches of a plan as far as there is evidence. A plan without searches is given back as it is.
+/// Follows the searches of a plan as far as there is evidence, and tells fresh seeds the chain's first
+/// registration. A plan with neither is given back as it is.
 ///
 /// # Errors
 /// Where the store cannot be read.
 pub fn follow(plan: &Plan, source: Source<'_>, ledger: &Ledger) -> Result<Followed, AuditError> {
     let mut followed = Followed { plan: plan.clone(), decisions: Vec::new() };
     search::forget(&mut followed.plan);
+    let first = Registration::latest(ledger).0.map(|registration| registration.first.to_string());
+    seed::freshen(&mut followed.plan, first.as_deref());
     loop {
         let steps = steps(&followed.plan, source, ledger)?;
         if steps.is_empty() {

@@ -19,7 +19,7 @@ pub fn any(plan: &Plan) -> bool {
 
 /// A plan with what its searches have asked for and found so far.
 pub fn followed(project: &Project, plan: Arc<Plan>) -> Result<Arc<Plan>, Failure> {
-    if !any(&plan) {
+    if !any(&plan) && !avow_model::seed::is_fresh(&plan) {
         return Ok(plan);
     }
     let reading = Reading::open(project, &plan.experiment)?;

@@ -51,6 +51,12 @@ pub enum Points {
         /// Separates experiments that must not share seeds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         salt: Option<String>,
+        /// Whether they are derived from the first registration of the chain.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        fresh: bool,
+        /// That registration, where there is one; told by [`seed::freshen`] and no part of a plan.
+        #[serde(skip)]
+        root: Option<String>,
     },
     /// A value computed from other axes and parameters; it adds no cells.
     Derived(Expression),
@@ -103,8 +109,11 @@ impl Axis {
             Points::Named(points) => points.get(index as usize).map(|p| Value::Text(p.name.clone())),
             Points::Range { start, step, .. } => range_value(start, step, index),
             Points::Log { low, high, count } => Value::float(log_value(*low, *high, *count, index)),
-            Points::Seeds { salt, .. } => {
+            Points::Seeds { salt, fresh: false, .. } => {
                 Some(Value::Int(seed::axis_seed(&self.name, salt.as_deref(), index)))
+            }
+            Points::Seeds { salt, root, .. } => {
+                Some(Value::Int(seed::fresh_seed(&self.name, salt.as_deref(), root.as_deref(), index)))
             }
             Points::Derived(_) => None,
             Points::Probed(probed) => probed.values.get(index as usize).cloned(),

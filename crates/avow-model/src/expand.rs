@@ -140,6 +140,13 @@ pub fn member_at(plan: &Plan, stage: usize, index_of: impl Fn(&str) -> Option<u6
     Some(Member { stage: stage as u32, cell })
 }
 
+/// The axis (and attribute) that a fixed value refers to: `${axes.pair.first}` is what the reader has there.
+pub fn referred(value: &Value) -> Option<Vec<String>> {
+    let inner = value.as_text()?.strip_prefix("${")?.strip_suffix('}')?;
+    let path: Vec<String> = inner.split('.').map(str::to_owned).collect();
+    (path.len() > 1 && path[0] == "axes").then_some(path)
+}
+
 /// The members of `source` that an input of a member at `cell` reads: one, or every existing one where axes
 /// are gathered. `None` where the source is not a stage's output.
 pub fn producers<'a>(cell: &Cell<'a>, source: &Source) -> Option<Vec<Member>> {
@@ -149,10 +156,15 @@ pub fn producers<'a>(cell: &Cell<'a>, source: &Source) -> Option<Vec<Member>> {
     let gathered: Vec<&Axis> =
         scope(plan, &plan.stages[index]).filter(|a| gather.contains(&a.name)).collect();
     // An axis fixed to a value it does not have leads nowhere, never to the reader's own value.
-    let fixed: BTreeMap<&str, Option<u64>> = at
-        .iter()
-        .map(|(name, value)| (name.as_str(), plan.axis(name).and_then(|a| a.index_of(value))))
-        .collect();
+    let place = |name: &str, value: &Value| {
+        let axis = plan.axis(name)?;
+        match referred(value) {
+            Some(path) => axis.index_of(&cell.lookup(&path)?),
+            None => axis.index_of(value),
+        }
+    };
+    let fixed: BTreeMap<&str, Option<u64>> =
+        at.iter().map(|(name, value)| (name.as_str(), place(name, value))).collect();
     let count: u64 = gathered.iter().map(|axis| axis.len()).fold(1, u64::saturating_mul);
     let one = |combination: u64| {
         let mut rest = combination;

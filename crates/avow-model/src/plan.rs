@@ -34,6 +34,12 @@ pub struct Plan {
     /// Predicates over a full cell; a cell for which one holds does not exist.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<Expression>,
+    /// Predicates over a full cell; a cell for which one holds is a pilot: it is run, and no claim uses it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pilot: Vec<Expression>,
+    /// What was looked at before, in the author's words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seen: Vec<String>,
     /// Stages, sorted by name.
     pub stages: Vec<Stage>,
     /// Claims, sorted by name.
@@ -221,6 +227,9 @@ pub struct MeasurementFile {
     /// The record keys each value carries; empty for tidy lines: every other field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
+    /// Of nested JSON: where each name is found, as a JSON pointer (RFC 6901).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub pointers: BTreeMap<String, String>,
 }
 
 /// The form of a measurement file.
@@ -231,6 +240,12 @@ pub enum MeasurementFormat {
     FlatJson,
     /// One JSON object a line: `{"name": …, "value": …, other keys}`.
     TidyJsonLines,
+    /// One JSON value; numbers are found by pointers.
+    NestedJson,
+    /// A table with a column per measurement: comma-separated, or by tabs where the file ends in `.tsv`.
+    WideTable,
+    /// A table with the columns `name` and `value`; the others are record keys.
+    TidyTable,
 }
 
 /// When an earlier attempt may stand for a member.
@@ -322,6 +337,11 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    /// Whether a cell is a pilot. A predicate about axes that the cell does not have says nothing of it.
+    pub fn is_pilot(&self, cell: &crate::expand::Cell<'_>) -> bool {
+        self.pilot.iter().any(|predicate| predicate.truth(&|name| cell.lookup(name)) == Ok(true))
     }
 
     /// The names of this plan under earlier encodings; nothing where all of them named it as now.

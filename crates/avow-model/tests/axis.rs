@@ -162,7 +162,7 @@ fn named_points_have_attributes() {
 
 #[test]
 fn seeds_are_31_bits_and_their_streams_differ() {
-    let seeds = axis("seed", Points::Seeds { count: 200, salt: None });
+    let seeds = axis("seed", Points::Seeds { count: 200, salt: None, fresh: false, root: None });
     let all: BTreeSet<i64> = (0..200).map(|i| seeds.value(i).unwrap().as_i64().unwrap()).collect();
     assert_eq!(all.len(), 200);
     assert!(all.iter().all(|seed| (1..=0x7fff_ffff).contains(seed)));
@@ -175,7 +175,7 @@ fn seeds_are_31_bits_and_their_streams_differ() {
 
 #[test]
 fn seeds_do_not_depend_on_how_many_there_are() {
-    let of = |count| axis("seed", Points::Seeds { count, salt: None });
+    let of = |count| axis("seed", Points::Seeds { count, salt: None, fresh: false, root: None });
     assert_eq!(of(3).value(2), of(u64::MAX).value(2));
     assert_ne!(axis_seed("seed", None, 0), axis_seed("other", None, 0));
     assert_ne!(axis_seed("seed", None, 0), axis_seed("seed", Some("salt"), 0));

@@ -152,7 +152,7 @@ fn parameters_and_seeds_are_in_where_the_stage_uses_them() {
 
     let op = |role: &str, salt: Option<&str>| {
         let mut plan = sample();
-        let points = Points::Seeds { count: 2, salt: salt.map(str::to_owned) };
+        let points = Points::Seeds { count: 2, salt: salt.map(str::to_owned), fresh: false, root: None };
         plan.axes = vec![axis("seed", points)];
         plan.stages[0] = shell("train", "", &["seed"]);
         plan.stages[0].program = Program::Op {

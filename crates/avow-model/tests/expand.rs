@@ -23,7 +23,7 @@ fn derived(name: &str, text: &str) -> Axis {
 }
 
 fn seeds(count: u64) -> Axis {
-    axis("seed", Points::Seeds { count, salt: None })
+    axis("seed", Points::Seeds { count, salt: None, fresh: false, root: None })
 }
 
 fn grid(exclude: &[&str]) -> Plan {
@@ -132,8 +132,8 @@ fn a_million_cells_are_counted_without_being_listed() {
 #[test]
 fn products_beyond_64_bits_saturate() {
     let axes = vec![
-        axis("a", Points::Seeds { count: u64::MAX, salt: None }),
-        axis("b", Points::Seeds { count: 3, salt: None }),
+        axis("a", Points::Seeds { count: u64::MAX, salt: None, fresh: false, root: None }),
+        axis("b", Points::Seeds { count: 3, salt: None, fresh: false, root: None }),
     ];
     let plan = plan(axes, vec![shell("s", "", &["a", "b"])]);
     assert_eq!(expand::span(&plan, &plan.stages[0]), u64::MAX);
@@ -198,7 +198,7 @@ fn a_predicate_that_cannot_be_evaluated_is_reported_and_excludes_nothing() {
 
 #[test]
 fn excluding_everything_of_a_vast_product_ends() {
-    let vast = |name: &str| axis(name, Points::Seeds { count: 1 << 40, salt: None });
+    let vast = |name: &str| axis(name, Points::Seeds { count: 1 << 40, salt: None, fresh: false, root: None });
     let mut plan = plan(vec![vast("a"), vast("b")], vec![shell("none", "", &[])]);
     plan.exclude = vec![formula("axes.a + axes.b > 0")];
     // It gives up, and takes the member to exist: too much work is better than a wrong absence.

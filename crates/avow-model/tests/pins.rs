@@ -161,6 +161,7 @@ fn whole_plan() -> Plan {
         format: MeasurementFormat::FlatJson,
         values: vec!["accuracy".to_owned()],
         keys: vec![],
+        pointers: BTreeMap::new(),
     }];
     let mut read = shell("read", "", &["model", "repeat"]);
     read.program = Program::Arguments(vec![template("cat"), template("${inputs.x}")]);
@@ -181,7 +182,7 @@ fn whole_plan() -> Plan {
         axis("lr", Points::Log { low: 1e-4, high: 1.0, count: 5 }),
         axis("model", Points::Named(vec![point])),
         axis("repeat", range),
-        axis("seed", Points::Seeds { count: 8, salt: Some("s".to_owned()) }),
+        axis("seed", Points::Seeds { count: 8, salt: Some("s".to_owned()), fresh: false, root: None }),
         list("wd", &[0, 1]),
     ];
     let mut plan = plan(axes, vec![make, op, read]);

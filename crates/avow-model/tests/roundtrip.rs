@@ -182,7 +182,8 @@ fn points() -> impl Strategy<Value = Points> {
         (any::<f64>(), any::<f64>(), any::<u64>())
             .prop_filter("comparable", |(low, high, _)| !low.is_nan() && !high.is_nan())
             .prop_map(|(low, high, count)| Points::Log { low, high, count }),
-        (any::<u64>(), option::of(any::<String>())).prop_map(|(count, salt)| Points::Seeds { count, salt }),
+        (any::<u64>(), option::of(any::<String>()), any::<bool>())
+            .prop_map(|(count, salt, fresh)| Points::Seeds { count, salt, fresh, root: None }),
         formula.prop_map(|text| Points::Derived(Expression::parse(&text).unwrap())),
     ]
 }

@@ -167,6 +167,8 @@ fn plan() -> Plan {
             Axis { name: "x".to_owned(), points: Points::Probed(probed) },
         ],
         exclude: Vec::new(),
+        pilot: Vec::new(),
+        seen: Vec::new(),
         stages: Vec::new(),
         claims: Vec::new(),
     }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use avow_model::expand::Member;
+use avow_model::expand::{self, Member};
 use avow_model::plan::{Plan, Source};
 
 /// An axis as digits of two indices: how many values it has, and what one step of it adds.
@@ -31,10 +31,21 @@ struct Edge {
     shared: Vec<(Digit, Digit)>,
     /// Axes of the producer at a fixed value.
     fixed: Vec<(Digit, u64)>,
+    /// Axes of the producer fixed to what an axis of the consumer says.
+    referred: Vec<Referred>,
     /// Axes of the producer that are gathered.
     gathered: Vec<Digit>,
     /// Axes of the consumer that the producer does not follow.
     free: Vec<Digit>,
+}
+
+/// An axis of the producer that stands where an axis of the consumer says.
+#[derive(Clone, Debug)]
+struct Referred {
+    own: Digit,
+    other: Digit,
+    /// By the index of the consumer's axis: the index of the producer's.
+    indices: Vec<u64>,
 }
 
 /// All declared inputs from stages.
@@ -69,7 +80,8 @@ impl Edges {
         for edge in self.inputs[member.stage as usize].iter().map(|at| &self.edges[*at]) {
             let shared = edge.shared.iter().map(|(own, other)| own.of(member.cell) * other.step);
             let fixed = edge.fixed.iter().map(|(digit, index)| index * digit.step);
-            let base = shared.chain(fixed).sum();
+            let referred = edge.referred.iter().map(|r| r.index(member.cell) * r.other.step);
+            let base = shared.chain(fixed).chain(referred).sum();
             combine(&edge.gathered, base, &mut |cell| found.push(Member { stage: edge.producer, cell }));
         }
         distinct(found, self.inputs[member.stage as usize].len())
@@ -83,7 +95,12 @@ impl Edges {
                 continue;
             }
             let base = edge.shared.iter().map(|(own, other)| other.of(member.cell) * own.step).sum();
-            combine(&edge.free, base, &mut |cell| found.push(Member { stage: edge.consumer, cell }));
+            let reads = |cell: u64| edge.referred.iter().all(|r| r.index(cell) == r.other.of(member.cell));
+            combine(&edge.free, base, &mut |cell| {
+                if reads(cell) {
+                    found.push(Member { stage: edge.consumer, cell });
+                }
+            });
         }
         distinct(found, self.outputs[member.stage as usize].len())
     }
@@ -126,9 +143,12 @@ fn edge(plan: &Plan, consumer: usize, source: &Source) -> Option<Edge> {
     let producer = plan.stage_index(stage)?;
     let (mut own, others) = (digits(plan, consumer), digits(plan, producer));
     let (mut shared, mut fixed, mut gathered) = (Vec::new(), Vec::new(), Vec::new());
+    let mut referred = Vec::new();
     for (name, digit) in others {
         if gather.iter().any(|axis| axis == name) {
             gathered.push(digit);
+        } else if let Some(path) = at.get(name).and_then(expand::referred) {
+            referred.push(Referred::new(plan, &path, &own, (name, digit))?);
         } else if let Some(value) = at.get(name) {
             fixed.push((digit, plan.axis(name)?.index_of(value)?));
         } else {
@@ -137,5 +157,27 @@ fn edge(plan: &Plan, consumer: usize, source: &Source) -> Option<Edge> {
     }
     let free = own.into_values().collect();
     let (producer, consumer) = (u32::try_from(producer).ok()?, u32::try_from(consumer).ok()?);
-    Some(Edge { producer, consumer, shared, fixed, gathered, free })
+    Some(Edge { producer, consumer, shared, fixed, referred, gathered, free })
+}
+
+impl Referred {
+    fn new(
+        plan: &Plan,
+        path: &[String],
+        own: &BTreeMap<&str, Digit>,
+        (name, other): (&str, Digit),
+    ) -> Option<Referred> {
+        let (own_axis, axis) = (plan.axis(path.get(1)?)?, plan.axis(name)?);
+        let value = |i: u64| match path.get(2) {
+            Some(attribute) => own_axis.attribute(i, attribute),
+            None => own_axis.value(i),
+        };
+        let indices = (0..own_axis.len()).map(|i| axis.index_of(&value(i)?)).collect::<Option<_>>()?;
+        Some(Referred { own: *own.get(own_axis.name.as_str())?, other, indices })
+    }
+
+    /// Where the producer's axis stands for a cell of the consumer.
+    fn index(&self, cell: u64) -> u64 {
+        self.indices.get(self.own.of(cell) as usize).copied().unwrap_or_default()
+    }
 }

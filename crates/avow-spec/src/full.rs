@@ -33,6 +33,8 @@ pub fn full(plan: &Plan, terms: &BTreeMap<String, Terms>, code: &BTreeMap<String
     root.map("axes", axes.map(|axis| (axis.name.clone(), points(axis))));
     root.map("search", search::searches(plan).map(|(name, search)| (name.to_owned(), self::search(search))));
     root.list("exclude", plan.exclude.iter().map(|e| Yaml::from(e.text())));
+    root.maybe("pilot", pilot(plan));
+    root.list("seen", texts(&plan.seen));
     let repeat = plan.axis(REPEAT).map(Axis::len);
     let stages = plan.stages.iter().map(|stage| {
         let code = code.get(&stage.name).map(Vec::as_slice).unwrap_or_default();
@@ -46,6 +48,14 @@ pub fn full(plan: &Plan, terms: &BTreeMap<String, Terms>, code: &BTreeMap<String
     root.map("families", families.into_iter().map(|(name, claim)| (name.to_owned(), family(claim))));
     root.map("claims", plan.claims.iter().map(|claim| (claim.name.clone(), self::claim(claim))));
     serde_yaml::to_string(&root.done()).expect("texts, numbers and collections are YAML")
+}
+
+/// The pilot cells, as a predicate.
+fn pilot(plan: &Plan) -> Option<Yaml> {
+    let all: Vec<String> = plan.pilot.iter().map(|e| e.text().to_owned()).collect();
+    let mut map = Map::default();
+    map.put("where", all.first()?.as_str());
+    Some(map.done())
 }
 
 /// A mapping under construction; keys keep their order.
@@ -113,9 +123,10 @@ fn points(axis: &Axis) -> Yaml {
         Points::Log { low, high, count } => {
             map.list("log", [Yaml::from(*low), Yaml::from(*high), Yaml::from(*count)].into_iter());
         }
-        Points::Seeds { count, salt } => {
+        Points::Seeds { count, salt, fresh, .. } => {
             map.put("seeds", *count);
             map.maybe("salt", salt.as_deref());
+            map.maybe("fresh", fresh.then_some(true));
         }
         Points::Derived(formula) => map.put("derived", formula.text()),
         // Written under `search`.
@@ -301,6 +312,7 @@ fn measurement(file: &MeasurementFile, output: &Output) -> Yaml {
     let mut map = Map::default();
     map.put("file", output.path.as_str());
     map.list("values", texts(&file.values));
+    map.map("values", file.pointers.iter().map(|(k, v)| (k.clone(), Yaml::from(v.as_str()))));
     map.list("keys", texts(&file.keys));
     map.done()
 }

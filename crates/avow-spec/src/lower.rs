@@ -17,6 +17,7 @@ mod kept;
 mod operation;
 mod outputs;
 mod reference;
+mod rows;
 mod rule;
 mod scope;
 mod search;
@@ -135,6 +136,7 @@ pub fn lower(experiment: &Experiment, world: &dyn World, ops: &[OpSignature]) ->
     let root = experiment.root();
     let axes = axes::read(&cx);
     let exclude = exclude::read(&cx, &axes);
+    let pilot = exclude::pilot(&cx, &axes);
     let mut drafts = stage::read(&cx, &axes);
     let order = scope::order(&cx, &drafts);
     scope::fill(&cx, &axes, &mut drafts, &order);
@@ -143,7 +145,9 @@ pub fn lower(experiment: &Experiment, world: &dyn World, ops: &[OpSignature]) ->
     let by_name: HashMap<&str, usize> =
         drafts.iter().enumerate().map(|(i, d)| (d.name.as_str(), i)).collect();
     let stages = scope::Stages::new(&drafts, by_name);
-    let claims = claims::read(&cx, &axes, &stages, &exclude);
+    // Claims count the cells that exist and are no pilots.
+    let unclaimed: Vec<_> = exclude.iter().chain(&pilot).cloned().collect();
+    let claims = claims::read(&cx, &axes, &stages, &unclaimed);
     search::check(&cx, &axes, &stages);
     scope::unused(&cx, &axes, &stages, &claims.selected);
     axes::unused_params(&cx);
@@ -156,6 +160,8 @@ pub fn lower(experiment: &Experiment, world: &dyn World, ops: &[OpSignature]) ->
         params: cx.params.clone(),
         axes: scope::planned_axes(&axes, &drafts),
         exclude,
+        pilot,
+        seen: seen(root),
         stages: drafts.into_iter().filter_map(stage::Draft::finish).collect(),
         claims: claims.claims,
     });
@@ -164,4 +170,10 @@ pub fn lower(experiment: &Experiment, world: &dyn World, ops: &[OpSignature]) ->
         plan
     });
     Lowered { plan, terms, diagnostics: cx.out.into_inner().finish(), reach: claims.reach, code }
+}
+
+/// What was looked at before: one text or several.
+fn seen(root: &Node) -> Vec<String> {
+    let items = root.get("seen").map(|n| n.one_or_more()).unwrap_or_default();
+    items.iter().filter_map(|n| n.text().map(|text| text.trim().to_owned())).collect()
 }

@@ -100,6 +100,8 @@ impl Graph {
                 .map(|(name, size)| Axis { name: name.clone(), points: points(*size) })
                 .collect(),
             exclude: Vec::new(),
+            pilot: Vec::new(),
+            seen: Vec::new(),
             stages: scopes.iter().map(|(name, scope)| self.drawn(name, scope, &scopes)).collect(),
             claims: Vec::new(),
         }

@@ -164,8 +164,11 @@ pub(super) fn planned_groups(evidence: &Evidence<'_>, part: &Part) -> Vec<PerVal
     groups
 }
 
-/// `where` on axes and attributes; what is neither is a record key and is looked at there.
+/// `where` on axes and attributes; what is neither is a record key and is looked at there. No claim uses a pilot.
 fn is_wanted(cell: &Cell<'_>, part: &Part) -> bool {
+    if cell.plan().is_pilot(cell) {
+        return false;
+    }
     let fits = |(name, values): (&String, &Vec<Value>)| {
         axis_value(cell, name).is_none_or(|value| values.iter().any(|v| same(v, &value)))
     };

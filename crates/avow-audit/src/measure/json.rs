@@ -22,8 +22,8 @@ pub enum Json {
     Float(f64),
     /// A string.
     Text(String),
-    /// A list, whatever it holds.
-    List,
+    /// A list.
+    List(Vec<Json>),
     /// An object.
     Object(Vec<(String, Json)>),
 }
@@ -50,6 +50,25 @@ impl Json {
         }
     }
 
+    /// What a JSON pointer (RFC 6901) leads to; nothing where a name stands twice.
+    pub fn at(&self, pointer: &str) -> Option<&Json> {
+        let Some(path) = pointer.strip_prefix('/') else { return pointer.is_empty().then_some(self) };
+        path.split('/').try_fold(self, |here, step| {
+            let step = step.replace("~1", "/").replace("~0", "~");
+            match here {
+                Json::Object(pairs) => {
+                    let mut found = pairs.iter().filter(|(name, _)| *name == step);
+                    found.next().map(|(_, value)| value).filter(|_| found.next().is_none())
+                }
+                Json::List(items) => {
+                    let plain = step == "0" || !step.starts_with(['0', '+']);
+                    items.get(step.parse::<usize>().ok().filter(|_| plain)?)
+                }
+                _ => None,
+            }
+        })
+    }
+
     /// What it is, in one word.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -57,7 +76,7 @@ impl Json {
             Json::Bool(_) => "boolean",
             Json::Int(_) | Json::Float(_) => "number",
             Json::Text(_) => "text",
-            Json::List => "list",
+            Json::List(_) => "list",
             Json::Object(_) => "object",
         }
     }
@@ -74,8 +93,7 @@ fn non_finite(text: &str) -> Option<f64> {
 
 /// Reads one JSON object; the error is what the reader said, with its line and column.
 pub fn object(text: &str) -> Result<Vec<(String, Json)>, String> {
-    let quoted = quote_words(text.strip_prefix('\u{feff}').unwrap_or(text));
-    match serde_json::from_str(&quoted).map_err(|e| e.to_string())? {
+    match value(text)? {
         Json::Object(pairs) => Ok(pairs),
         other => Err(format!("expected an object, found a {}", other.kind())),
     }
@@ -93,6 +111,12 @@ pub(crate) fn by_value(text: &str) -> Option<String> {
         format!("{value}\n")
     };
     (structured && !values.is_empty()).then(|| values.into_iter().map(sorted).collect())
+}
+
+/// Reads one JSON value of any kind.
+pub fn value(text: &str) -> Result<Json, String> {
+    let quoted = quote_words(text.strip_prefix('\u{feff}').unwrap_or(text));
+    serde_json::from_str(&quoted).map_err(|e| e.to_string())
 }
 
 /// The same text with the bare words for non-finite numbers in quotes. Inside strings nothing is touched.
@@ -165,8 +189,11 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Json, A::Error> {
-        while items.next_element::<Json>()?.is_some() {}
-        Ok(Json::List)
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Json::List(list))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Json, A::Error> {
@@ -206,6 +233,18 @@ mod tests {
     fn both_values_of_a_repeated_key_are_kept() {
         let read = object(r#"{"a": 1, "a": 2.5}"#).unwrap();
         assert_eq!(read, [("a".to_owned(), Json::Int(1)), ("a".to_owned(), Json::Float(2.5))]);
+    }
+
+    #[test]
+    fn pointers_lead_through_objects_and_lists() {
+        let read = value(r#"{"probe": [{"k/n": 1, "a~b": 2}, 5], "": 3, "x": 4, "x": 6}"#).unwrap();
+        let number = |pointer: &str| read.at(pointer).and_then(Json::number);
+        assert_eq!(number("/probe/0/k~1n"), Some(1.0));
+        assert_eq!(number("/probe/0/a~0b"), Some(2.0));
+        assert_eq!((number("/probe/1"), number("/")), (Some(5.0), Some(3.0)));
+        for lost in ["/x", "/probe/2", "/probe/01", "/probe/+1", "/probe/-", "probe", "/probe/1/0"] {
+            assert_eq!(read.at(lost), None, "{lost}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! that does not parse, a boolean where a number was expected, a key that contradicts its cell. A problem about
 //! one name concerns only the claims that select that name. Absent: judgement.
 
+mod columns;
 pub mod json;
 pub mod table;
 
@@ -88,10 +89,15 @@ pub enum Reason {
         /// What it is: `null`, `boolean`, `text`, `list`, `object`.
         kind: &'static str,
     },
-    /// A tidy line without this field.
+    /// A tidy line, or a table, without this field or column.
     Without {
-        /// `name` or `value`.
-        field: &'static str,
+        /// `name`, `value`, or what was declared.
+        field: String,
+    },
+    /// A pointer that leads to nothing.
+    NotThere {
+        /// The pointer.
+        pointer: String,
     },
     /// A record key that is neither text nor a finite number nor true or false.
     BadKey {
@@ -123,6 +129,7 @@ impl Reason {
             Reason::Syntax { .. } => "syntax",
             Reason::NotANumber { .. } => "not-a-number",
             Reason::Without { .. } => "without",
+            Reason::NotThere { .. } => "not-there",
             Reason::BadKey { .. } => "bad-key",
             Reason::ContradictsCell { .. } => "contradicts-cell",
             Reason::Duplicate { .. } => "duplicate",
@@ -250,6 +257,52 @@ impl<'a> MemberReader<'a> {
                     self.tidy(file, index + 1, line);
                 }
             }
+            MeasurementFormat::NestedJson => self.nested(file, text),
+            MeasurementFormat::WideTable | MeasurementFormat::TidyTable => self.table(file, text),
+        }
+    }
+
+    /// One JSON value; each declared name is where its pointer leads.
+    fn nested(&mut self, file: &File<'_>, text: &str) {
+        let value = match json::value(text) {
+            Ok(value) => value,
+            Err(detail) => return self.problem(file.declared, 1, None, Reason::Syntax { detail }),
+        };
+        for (name, pointer) in &file.declared.pointers {
+            match value.at(pointer) {
+                Some(found) => self.number(file, 1, name, found, BTreeMap::new()),
+                None => {
+                    let pointer = pointer.clone();
+                    self.problem(file.declared, 1, Some(name), Reason::NotThere { pointer });
+                }
+            }
+        }
+    }
+
+    /// A table: a column per measurement, or the columns `name` and `value`.
+    fn table(&mut self, file: &File<'_>, text: &str) {
+        let output = self.stage.outputs.get(&file.declared.output);
+        let tabs = output.is_some_and(|output| output.path.to_ascii_lowercase().ends_with(".tsv"));
+        let rows = match columns::rows(text, tabs, file.declared) {
+            Ok(rows) => rows,
+            Err(reason) => return self.problem(file.declared, 1, None, reason),
+        };
+        for row in rows {
+            let (line, cells) = match row {
+                Ok(row) => row,
+                Err((line, reason)) => {
+                    self.problem(file.declared, line, None, reason);
+                    continue;
+                }
+            };
+            match self.keys(cells.keys.into_iter()) {
+                Ok(keys) => {
+                    for (name, value) in &cells.values {
+                        self.number(file, line, name, value, keys.clone());
+                    }
+                }
+                Err(reason) => self.problem(file.declared, line, None, reason),
+            }
         }
     }
 
@@ -278,13 +331,13 @@ impl<'a> MemberReader<'a> {
         };
         let field = |wanted: &str| pairs.iter().find(|(key, _)| key == wanted).map(|(_, value)| value);
         let Some(Json::Text(name)) = field("name") else {
-            return self.problem(file.declared, line, None, Reason::Without { field: "name" });
+            return self.problem(file.declared, line, None, Reason::Without { field: "name".to_owned() });
         };
         if !wanted(file.declared, name) {
             return;
         }
         let Some(value) = field("value") else {
-            return self.problem(file.declared, line, Some(name), Reason::Without { field: "value" });
+            return self.problem(file.declared, line, Some(name), Reason::Without { field: "value".to_owned() });
         };
         let is_key = |key: &String| match file.declared.keys.as_slice() {
             [] => key != "name" && key != "value",

@@ -58,7 +58,8 @@ pub fn problem(problem: &Problem) -> String {
         Reason::NotText => "is not UTF-8 text; write JSON, or JSON Lines".to_owned(),
         Reason::Syntax { detail } => format!("does not parse: {detail}"),
         Reason::NotANumber { kind } => format!("holds a value that is {kind}, not a number"),
-        Reason::Without { field } => format!("has a line without `{field}`"),
+        Reason::Without { field } => format!("has a line, or is a table, without `{field}`"),
+        Reason::NotThere { pointer } => format!("has nothing at `{pointer}`"),
         Reason::BadKey { key } => format!("has a record key `{key}` that is neither text nor a number"),
         Reason::ContradictsCell { key, record, cell } => {
             format!("says {key}={record} in the cell {key}={cell}")

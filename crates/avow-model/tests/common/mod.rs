@@ -81,6 +81,8 @@ pub fn plan(mut axes: Vec<Axis>, mut stages: Vec<Stage>) -> Plan {
         params: BTreeMap::new(),
         axes,
         exclude: Vec::new(),
+        pilot: Vec::new(),
+        seen: Vec::new(),
         stages,
         claims: Vec::new(),
     }

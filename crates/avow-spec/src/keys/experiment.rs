@@ -4,7 +4,7 @@ use super::claim::CLAIM;
 use super::search::SEARCHES;
 use super::stage::STAGE;
 use super::{Form, Key, Names, Shape, Table, Word};
-use super::{form, form_later, key, later, must, word, word_later};
+use super::{form, key, later, must, word, word_later};
 
 /// How a family's p-values are corrected.
 pub(crate) static CORRECTIONS: &[Word] = &[
@@ -68,7 +68,12 @@ static SEEDS: Table = Table {
     keys: &[
         must("seeds", Shape::Int(1, 100_000), "how many"),
         key("salt", Shape::Text, "none", "separates experiments that must not share seeds"),
-        later("fresh", "derives the seeds from the registration, so that confirmatory cells are new"),
+        key(
+            "fresh",
+            Shape::Bool,
+            "false",
+            "derives the seeds from the first registration, so that confirmatory cells are new by construction",
+        ),
     ],
     with: &[],
 };
@@ -85,9 +90,26 @@ static AXIS_FORMS: &[Form] = &[
     form("log", &LOG),
     form("seeds", &SEEDS),
     form("derived", &DERIVED),
-    form_later("from"),
-    form_later("pairs"),
+    form("from", &TABLE),
+    form("pairs", &PAIRS),
 ];
+
+static TABLE: Table = Table {
+    name: "axis: table",
+    about: "The rows of a committed table (`.csv`, `.tsv`): the first column holds the values, the others are attributes. The plan holds what the table held.",
+    keys: &[must("from", Shape::Path, "the table, a file of the project")],
+    with: &[],
+};
+
+static PAIRS: Table = Table {
+    name: "axis: pairs",
+    about: "Every two values of another axis: `${axes.pair.first}` and `${axes.pair.second}`, also under `at:`. One more value adds only its own pairs.",
+    keys: &[
+        must("pairs", Shape::Name, "the axis whose values are paired"),
+        key("unordered", Shape::Bool, "true", "whether `a, b` and `b, a` are one pair"),
+    ],
+    with: &[],
+};
 
 /// A mapping axis: its keys are the values, each with attributes.
 static POINTS: Shape = Shape::Named(Names::AxisValue, &Shape::Named(Names::Variable, &Shape::Scalar));
@@ -107,7 +129,17 @@ static SOURCE: Table = Table {
     with: &[],
 };
 
-static EXCLUDED: Shape = Shape::Either(&[
+static ZIPPED: Shape = Shape::Either(&[Shape::Name, Shape::Items(&Shape::Name, 2, 64)]);
+const SEEN_KEY: Shape = Shape::Either(&[Shape::Text, Shape::List(&Shape::Text)]);
+
+static PILOT: Table = Table {
+    name: "pilot",
+    about: "Cells that are run like any other, that calibration and power may look at, and that no claim uses.",
+    keys: &[must("where", EXCLUDED_KEY, "values of axes, `{seed: [0, 1]}`, or a predicate such as `axes.depth > 8`")],
+    with: &[],
+};
+static EXCLUDED: Shape = EXCLUDED_KEY;
+const EXCLUDED_KEY: Shape = Shape::Either(&[
     Shape::Formula,
     Shape::Named(Names::Dimension, &Shape::Either(&[Shape::Scalar, Shape::List(&Shape::Scalar)])),
 ]);
@@ -164,10 +196,25 @@ pub(crate) static EXPERIMENT: Table = Table {
             "none",
             "what is claimed, and what decides it",
         ),
-        later("zip", "axes that move together"),
-        later("points", "explicit cells"),
-        later("pilot", "cells that calibration may look at and no claim may use"),
-        later("seen", "data that were looked at before"),
+        key(
+            "zip",
+            Shape::List(&ZIPPED),
+            "none",
+            "axes that move together, value by value: `[width, rate]`, or a list of such groups",
+        ),
+        key(
+            "points",
+            Shape::List(&Shape::Named(Names::Variable, &Shape::Scalar)),
+            "every combination",
+            "the only combinations of these axes that exist; axes not declared elsewhere are made of their values",
+        ),
+        key("pilot", Shape::Map(&PILOT), "none", "cells that calibration may look at and no claim may use"),
+        key(
+            "seen",
+            SEEN_KEY,
+            "nothing, as far as the author says",
+            "results that were looked at before, in your words; registered and printed beside the verdicts",
+        ),
         later("order", "the order in which members run"),
     ],
     with: &[],

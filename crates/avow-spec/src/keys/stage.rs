@@ -127,10 +127,15 @@ static OUTPUT: Shape = Shape::Either(&[Shape::Path, Shape::Map(&OUTPUT_TABLE)]);
 
 static MEASUREMENT_TABLE: Table = Table {
     name: "measurement file",
-    about: "A file of measurements: a flat JSON map (`.json`) or tidy JSON Lines (`.jsonl`).",
+    about: "A file of measurements: a flat JSON map (`.json`), nested JSON with pointers, tidy JSON Lines (`.jsonl`), or a table (`.csv`, `.tsv`): wide where `values` or `keys` name its columns, else with the columns `name` and `value`.",
     keys: &[
         must("file", Shape::Path, "relative to the working folder"),
-        key("values", VALUES, "all there are", "the names that are read"),
+        key(
+            "values",
+            VALUES,
+            "all there are",
+            "the names that are read; of nested JSON a mapping from names to pointers: `{knn: /probe/knn}`",
+        ),
         key(
             "keys",
             Shape::List(&Shape::Name),
@@ -141,7 +146,8 @@ static MEASUREMENT_TABLE: Table = Table {
     ],
     with: &[],
 };
-const VALUES: Shape = Shape::List(&Shape::Text);
+const VALUES: Shape =
+    Shape::Either(&[Shape::List(&Shape::Text), Shape::Named(Names::Thing, &Shape::Text)]);
 static MEASUREMENT: Shape = Shape::Either(&[Shape::Path, Shape::Map(&MEASUREMENT_TABLE)]);
 
 static RESOURCES: Table = Table {

@@ -11,7 +11,7 @@ use avow_model::seed;
 use avow_model::value::Value;
 
 use super::reference::{self, Owner};
-use super::{Cx, limits, search};
+use super::{Cx, limits, rows, search};
 use crate::diagnostic::{Diagnostic, did_you_mean};
 use crate::keys::Names;
 use crate::tree::{Entry, Node};
@@ -24,6 +24,33 @@ pub(super) struct Axes {
     pub(super) list: Vec<Known>,
     /// Names of axes that could not be read; whatever refers to them is not complained about again.
     broken: BTreeSet<String>,
+    /// Axes of which only some combinations exist.
+    pub(super) groups: Vec<Group>,
+}
+
+/// Axes of which only these combinations exist.
+pub(super) struct Group {
+    /// Their names, sorted.
+    pub(super) names: Vec<String>,
+    /// The combinations, each with a value per name.
+    pub(super) rows: Vec<Vec<Value>>,
+    /// Where it stands.
+    pub(super) at: Range<usize>,
+}
+
+impl Group {
+    /// Whether the values of some axes fix the value of another in every combination.
+    fn determines(&self, known: &dyn Fn(&str) -> bool, name: &str) -> bool {
+        let Some(wanted) = self.names.iter().position(|own| own == name) else { return false };
+        let given: Vec<usize> = (0..self.names.len()).filter(|i| known(&self.names[*i])).collect();
+        let mut seen: HashMap<Vec<String>, String> = HashMap::new();
+        !given.is_empty()
+            && self.rows.iter().all(|row| {
+                let at = given.iter().map(|i| key(&row[*i])).collect();
+                let value = key(&row[wanted]);
+                *seen.entry(at).or_insert_with(|| value.clone()) == value
+            })
+    }
 }
 
 /// An axis with what the checker knows of it.
@@ -55,6 +82,11 @@ impl Axes {
     /// Whatever refers to this name is not complained about again, as long as no axis of the name is added.
     pub(super) fn broken(&mut self, name: &str) {
         self.broken.insert(name.to_owned());
+    }
+
+    /// Whether the values of the known axes fix the value of another, since only some combinations exist.
+    pub(super) fn determined(&self, known: &dyn Fn(&str) -> bool, name: &str) -> bool {
+        self.groups.iter().any(|group| group.determines(known, name))
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
@@ -221,7 +253,8 @@ pub(super) fn read(cx: &Cx<'_>) -> Axes {
         let message = format!("{} axes are more than the {} allowed", entries.len(), limits::AXES);
         cx.push(Diagnostic::error("too-large", entries[limits::AXES].at.clone(), message));
     }
-    let mut axes = Axes { list: Vec::new(), broken: entries.iter().map(|e| e.key.clone()).collect() };
+    let broken = entries.iter().map(|e| e.key.clone()).collect();
+    let mut axes = Axes { list: Vec::new(), broken, groups: Vec::new() };
     for entry in entries.iter().take(limits::AXES) {
         if entry.key == REPEAT {
             let message = "the axis `repeat` belongs to stages that are repeated";
@@ -238,6 +271,8 @@ pub(super) fn read(cx: &Cx<'_>) -> Axes {
         }
     }
     axes.list.sort_by(|a, b| a.axis.name.cmp(&b.axis.name));
+    rows::pairs(cx, entries, &mut axes);
+    rows::declare(cx, &mut axes);
     search::axes(cx, &mut axes);
     derive(cx, &mut axes);
     span_fits(cx, &axes);
@@ -279,18 +314,41 @@ fn points(cx: &Cx<'_>, entry: &Entry) -> Option<Points> {
     }
     if let Some(seeds) = node.get("seeds") {
         let count = u64::try_from(seeds.integer()?).ok().filter(|n| (1..=100_000).contains(n))?;
-        return Some(Points::Seeds {
-            count,
-            salt: node.get("salt").and_then(|s| s.text()).map(str::to_owned),
-        });
+        let salt = node.get("salt").and_then(|s| s.text()).map(str::to_owned);
+        let fresh = node.get("fresh").and_then(|n| n.value()) == Some(Value::Bool(true));
+        let points = Points::Seeds { count, salt, fresh, root: None };
+        collision(cx, entry, &points);
+        return Some(points);
     }
     if let Some(derived) = node.get("derived") {
         return reference::formula(cx, derived).map(Points::Derived);
     }
-    if ["from", "pairs"].iter().any(|word| node.entry(word).is_some()) {
+    if let Some(from) = node.get("from") {
+        return rows::table(cx, entry, from);
+    }
+    // Pairs need the axis they pair, and come after all others.
+    if node.entry("pairs").is_some() {
         return None;
     }
     named(cx, entry)
+}
+
+/// Two derived seeds may be equal by chance: then two cells are one, and are shown as such.
+fn collision(cx: &Cx<'_>, entry: &Entry, points: &Points) {
+    let axis = Axis { name: entry.key.clone(), points: points.clone() };
+    if matches!(points, Points::Seeds { fresh: true, .. }) {
+        return;
+    }
+    let mut seen: HashMap<String, u64> = HashMap::new();
+    for index in 0..axis.len() {
+        let Some(value) = axis.value(index) else { return };
+        if let Some(first) = seen.insert(key(&value), index) {
+            let message = format!("seeds {first} and {index} of `{}` are equal by chance ({value})", entry.key);
+            let hint = "they are one cell in two places; `salt: TEXT` derives others";
+            cx.push(Diagnostic::warning("seed-collision", entry.at.clone(), message).hint(hint));
+            return;
+        }
+    }
 }
 
 fn listed(cx: &Cx<'_>, entry: &Entry) -> Option<Points> {

@@ -401,6 +401,10 @@ impl Reader<'_, '_, '_> {
             _ if !self.counted.borrow().is_empty() => Judge::Estimate,
             _ => Judge::Interval,
         };
+        if n == Some(0) && !faulty {
+            let message = "no unit is left: all cells of what is selected are excluded, or pilots";
+            cx.push(Diagnostic::error("no-cell", node.get("select")?.span.clone(), message));
+        }
         let context =
             Context { cx, axes, chosen: &chosen, arms, replicate: replicate.clone(), n, per: &per, judge };
         let draft = if step.is_some() {
@@ -574,7 +578,8 @@ impl Reader<'_, '_, '_> {
                     "the family is counted with one; list the values with `where:` to plan with them all";
                 self.cx.push(Diagnostic::warning("family", item.span.clone(), message).hint(hint));
             }
-            members = members.saturating_mul(values.unwrap_or(1).max(1));
+            let implied = self.axes.determined(&|axis| names.iter().any(|n| n == axis), name);
+            members = members.saturating_mul(if implied { 1 } else { values.unwrap_or(1).max(1) });
             names.push(name.to_owned());
         }
         names.sort();

@@ -9,7 +9,7 @@ use avow_model::value::Value;
 
 use super::axes::{Axes, Known, no_axis};
 use super::reference::{self, Owner};
-use super::{Cx, limits};
+use super::{Cx, limits, rows};
 use crate::diagnostic::{Diagnostic, did_you_mean, listed};
 use crate::tree::Node;
 
@@ -18,17 +18,22 @@ const LISTED: usize = 200;
 
 /// The predicates, sorted by their text.
 pub(super) fn read(cx: &Cx<'_>, axes: &Axes) -> Vec<Expression> {
-    let Some(node) = cx.spec.root().get("exclude") else { return Vec::new() };
+    let node = cx.spec.root().get("exclude");
     let mut found: Vec<(Expression, Range<usize>)> = Vec::new();
-    for item in node.items().unwrap_or_default() {
+    for item in node.and_then(|n| n.items()).unwrap_or_default() {
         let predicate = if item.is_map() { mapping(cx, axes, item) } else { predicate(cx, axes, item) };
         found.extend(predicate.map(|expression| (expression, item.span.clone())));
+    }
+    for group in &axes.groups {
+        found.extend(rows::absent(cx, axes, group).into_iter().map(|e| (e, group.at.clone())));
     }
     found.sort_by(|a, b| a.0.text().cmp(b.0.text()));
     found.dedup_by(|a, b| a.0.text() == b.0.text());
     let (predicates, places): (Vec<Expression>, Vec<Range<usize>>) = found.into_iter().unzip();
-    if !cx.out.borrow().any_error() {
-        judge(cx, axes, node, &predicates, &places);
+    if let Some(at) = node.map(|n| n.span.clone()).or_else(|| places.first().cloned())
+        && !cx.out.borrow().any_error()
+    {
+        judge(cx, axes, at, &predicates, &places);
     }
     predicates
 }
@@ -37,6 +42,13 @@ fn predicate(cx: &Cx<'_>, axes: &Axes, node: &Node) -> Option<Expression> {
     let expression = reference::formula(cx, node)?;
     reference::check_formula(cx, axes, node, &expression, Owner::Cell, &mut BTreeSet::new());
     Some(expression)
+}
+
+/// The cells that are pilots, as predicates.
+pub(super) fn pilot(cx: &Cx<'_>, axes: &Axes) -> Vec<Expression> {
+    let Some(node) = cx.spec.root().get("pilot").and_then(|n| n.get("where")) else { return Vec::new() };
+    let one = if node.is_map() { mapping(cx, axes, node) } else { predicate(cx, axes, node) };
+    one.into_iter().collect()
 }
 
 /// `{depth: 1, width: [64, 256]}` as a predicate.
@@ -123,7 +135,7 @@ fn no_value(
 
 /// Evaluates the predicates over the axes they mention, within a budget: a predicate that cannot be
 /// evaluated, and exclusions that leave no cell, are errors.
-fn judge(cx: &Cx<'_>, axes: &Axes, node: &Node, predicates: &[Expression], places: &[Range<usize>]) {
+fn judge(cx: &Cx<'_>, axes: &Axes, at: Range<usize>, predicates: &[Expression], places: &[Range<usize>]) {
     let grid = Grid::new(cx, axes, mentioned(axes, predicates));
     let budget = limits::EVALUATIONS / cost(axes, predicates).max(1);
     let mut kept = false;
@@ -138,7 +150,7 @@ fn judge(cx: &Cx<'_>, axes: &Axes, node: &Node, predicates: &[Expression], place
         }
     }
     if !kept && grid.cells <= budget && !predicates.is_empty() {
-        cx.push(Diagnostic::error("no-cell", node.span.clone(), "these exclusions leave no cell"));
+        cx.push(Diagnostic::error("no-cell", at, "these exclusions leave no cell"));
     }
 }
 

@@ -152,7 +152,9 @@ fn measurement(cx: &Cx<'_>, node: &Node, entry: Option<&Entry>, outputs: &mut Ou
     let at = entry.map_or(node.span.clone(), |e| e.at.clone());
     let file = if node.is_map() { node.get("file")? } else { node };
     let (path, folder) = written_path(cx, file)?;
-    let format = format_of(cx, file, &path, folder)?;
+    let nested = node.get("values").is_some_and(|n| n.is_map());
+    let listed = ["values", "keys"].iter().any(|key| node.get(key).and_then(|n| n.items()).is_some_and(|items| !items.is_empty()));
+    let format = format_of(cx, file, (&path, folder), nested, listed)?;
     let stem = path.rsplit('/').next().unwrap_or(&path).split('.').next().unwrap_or_default();
     let given = node.get("name").and_then(|n| n.text());
     let name = entry.map_or(given.unwrap_or(stem), |e| e.key.as_str()).to_owned();
@@ -167,14 +169,19 @@ fn measurement(cx: &Cx<'_>, node: &Node, entry: Option<&Entry>, outputs: &mut Ou
         Some(items.iter().filter_map(|n| n.text().map(str::to_owned)).collect())
     };
     let (values, keys) = (texts("values"), texts("keys"));
-    if format == MeasurementFormat::FlatJson && keys.is_some() {
-        let message = "a flat JSON map has no record keys";
+    let pointers = if nested { pointers(cx, node.get("values")?) } else { BTreeMap::new() };
+    let single = matches!(format, MeasurementFormat::FlatJson | MeasurementFormat::NestedJson);
+    if single && keys.is_some() {
+        let message = "a JSON map has no record keys";
         let hint = "write JSON Lines (`.jsonl`), one record a line: {\"name\": …, \"value\": …, KEY: …}";
         cx.push(Diagnostic::error("value", file.span.clone(), message).hint(hint));
     }
-    let known_keys = if format == MeasurementFormat::FlatJson { Some(Vec::new()) } else { keys.clone() };
+    // A wide table has no other keys than those that are named.
+    let wide = format == MeasurementFormat::WideTable;
+    let known_keys = if single || wide { Some(keys.clone().unwrap_or_default()) } else { keys.clone() };
     let one = |name: Option<String>| Writes { name, keys: known_keys.clone(), range: None };
     match &values {
+        _ if nested => outputs.writes.extend(pointers.keys().map(|n| one(Some(n.clone())))),
         Some(names) => outputs.writes.extend(names.iter().map(|n| one(Some(n.clone())))),
         None => outputs.writes.push(one(None)),
     }
@@ -185,8 +192,26 @@ fn measurement(cx: &Cx<'_>, node: &Node, entry: Option<&Entry>, outputs: &mut Ou
         names.dedup();
         names
     };
-    outputs.files.push(MeasurementFile { output, format, values: sorted(values), keys: sorted(keys) });
+    let (values, keys) = (sorted(values), sorted(keys));
+    outputs.files.push(MeasurementFile { output, format, values, keys, pointers });
     Some(())
+}
+
+/// Where nested JSON holds each name.
+fn pointers(cx: &Cx<'_>, node: &Node) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for entry in node.entries() {
+        let Some(pointer) = entry.value.text() else { continue };
+        let escapes = pointer.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
+        if !pointer.starts_with('/') || !escapes {
+            let message = format!("`{}` is no JSON pointer", pointer.escape_debug());
+            let hint = "a pointer is the names on the way, each after a `/`: `/probe/knn`, `/layers/0/loss`";
+            cx.push(Diagnostic::error("value", entry.value.span.clone(), message).hint(hint));
+            continue;
+        }
+        found.insert(entry.key.clone(), pointer.to_owned());
+    }
+    found
 }
 
 /// The output that a measurement file is: one that is declared already under the same path, or a new one.
@@ -217,19 +242,34 @@ fn place(
     Some(name)
 }
 
-fn format_of(cx: &Cx<'_>, node: &Node, path: &str, folder: bool) -> Option<MeasurementFormat> {
+/// The form of a file by its suffix; `nested` where pointers are given, `listed` where columns are.
+fn format_of(
+    cx: &Cx<'_>,
+    node: &Node,
+    (path, folder): (&str, bool),
+    nested: bool,
+    listed: bool,
+) -> Option<MeasurementFormat> {
     let suffix = path.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map_or("", |(_, s)| s);
     let wrong = |code, message: String, hint: &str| {
         cx.push(Diagnostic::error(code, node.span.clone(), message).hint(hint));
         None
     };
     match suffix.to_ascii_lowercase().as_str() {
+        "json" if !folder && nested => Some(MeasurementFormat::NestedJson),
         "json" if !folder => Some(MeasurementFormat::FlatJson),
+        _ if nested => wrong(
+            "measurement-format",
+            "pointers lead into a `.json` file".to_owned(),
+            "list the names that are read: `values: [accuracy, loss]`",
+        ),
         "jsonl" | "ndjson" if !folder => Some(MeasurementFormat::TidyJsonLines),
-        "csv" | "tsv" | "parquet" => wrong(
+        "csv" | "tsv" if !folder && listed => Some(MeasurementFormat::WideTable),
+        "csv" | "tsv" if !folder => Some(MeasurementFormat::TidyTable),
+        "parquet" => wrong(
             "not-yet",
             format!("measurements from `.{suffix}` are not yet supported by this version"),
-            "write a flat `.json` map or tidy `.jsonl` lines",
+            "write a `.csv` table: `pandas.read_parquet(\"a.parquet\").to_csv(\"a.csv\", index=False)`",
         ),
         "npy" | "npz" => wrong(
             "measurement-format",
@@ -244,7 +284,7 @@ fn format_of(cx: &Cx<'_>, node: &Node, path: &str, folder: bool) -> Option<Measu
         _ => wrong(
             "measurement-format",
             format!("`{path}` has no known form for measurements"),
-            "a flat JSON map ends in `.json`, tidy JSON Lines in `.jsonl`",
+            "a JSON map ends in `.json`, tidy JSON Lines in `.jsonl`, a table in `.csv` or `.tsv`",
         ),
     }
 }
@@ -275,7 +315,13 @@ fn from_signature(cx: &Cx<'_>, stage: &Entry, op: &OpSignature, with: &With<'_>,
     outputs.made.insert("measurements".to_owned(), made);
     let format = MeasurementFormat::TidyJsonLines;
     let file =
-        MeasurementFile { output: "measurements".to_owned(), format, values: Vec::new(), keys: Vec::new() };
+        MeasurementFile {
+            output: "measurements".to_owned(),
+            format,
+            values: Vec::new(),
+            keys: Vec::new(),
+            pointers: BTreeMap::new(),
+        };
     outputs.files.push(file);
     for measurement in &op.measurements {
         let keys = Some(measurement.keys.iter().map(|k| (*k).to_owned()).collect());

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 
 use avow_model::axis::{Axis, Points};
+use avow_model::expand::referred;
 use avow_model::plan::Source;
 use avow_model::value::Value;
 
@@ -141,6 +142,8 @@ pub(super) fn fill(cx: &Cx<'_>, axes: &Axes, drafts: &mut [Draft<'_>], order: &[
                 let message = format!("`{axis}` is both fixed and gathered");
                 cx.push(Diagnostic::error("axis", given.from.clone(), message));
             }
+            // What a fixed axis refers to is the reader's own.
+            scope.extend(at.values().filter_map(|value| referred(value)?.get(1).cloned()));
             let open = producer.scope.iter().filter(|axis| !at.contains_key(*axis) && !gather.contains(axis));
             scope.extend(open.cloned());
         }
@@ -181,6 +184,10 @@ fn fixed(
         return None;
     }
     let value = value?;
+    if let Some(path) = referred(value) {
+        reference(cx, axes, axis, &path, at.1);
+        return None;
+    }
     if axis == REPEAT {
         let count = producer.repeat.unwrap_or(u64::MAX);
         let fits = value.as_i64().and_then(|i| u64::try_from(i).ok()).is_some_and(|i| i < count);
@@ -191,6 +198,30 @@ fn fixed(
         return fits.then(|| value.clone());
     }
     exclude::own_value(cx, axes, axis, value, at.1, at.0)
+}
+
+/// Checks what a fixed axis refers to: every value there must be one of the axis that it fixes.
+fn reference(cx: &Cx<'_>, axes: &Axes, axis: &str, path: &[String], at: Range<usize>) {
+    let wrong = |message: String, hint: &str| {
+        cx.push(Diagnostic::error("axis", at.clone(), message).hint(hint));
+    };
+    let Some(own) = path.get(1).and_then(|name| axes.get(name)) else {
+        no_axis(cx, axes, path.get(1).map_or("", |name| name), at.clone());
+        return;
+    };
+    let spelled = path.join(".");
+    let values: Vec<Value> = match path.get(2) {
+        _ if own.axis.is_derived() || path.len() > 3 => Vec::new(),
+        Some(attribute) => own.attribute(attribute).values.iter().map(|(value, _)| value.clone()).collect(),
+        None => (0..own.len()).filter_map(|i| own.axis.value(i)).collect(),
+    };
+    if values.is_empty() {
+        wrong(format!("`{spelled}` has no values to fix an axis to"), "e.g. `${axes.pair.first}`");
+    } else if let (Some(fixed), true) = (axes.get(axis), axis != REPEAT)
+        && let Some(other) = values.iter().find(|value| fixed.own(value).is_none())
+    {
+        wrong(format!("`{spelled}` is `{other}` somewhere, which `{axis}` is not"), "fix it to its own values");
+    }
 }
 
 /// All repeated stages share the axis `repeat`, so they repeat equally often.

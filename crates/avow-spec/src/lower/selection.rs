@@ -288,11 +288,13 @@ impl Chosen<'_, '_> {
     /// The axes and known record keys that nothing has dealt with yet, given the dimensions that are used.
     pub(super) fn leftover(&self, axes: &Axes, used: &BTreeSet<String>) -> Vec<String> {
         let mut open = Vec::new();
+        let single = |name: &str| match axes.get(name) {
+            Some(known) => self.left(known) <= 1,
+            None => self.selection.filter.get(name).is_some_and(|values| values.len() == 1),
+        };
+        let known = |name: &str| used.contains(name) || single(name);
         for name in &self.draft.scope {
-            let fixed = match axes.get(name) {
-                Some(known) => self.left(known) <= 1,
-                None => self.selection.filter.get(name).is_some_and(|values| values.len() == 1),
-            };
+            let fixed = single(name) || (!used.contains(name) && axes.determined(&known, name));
             if !fixed && !used.contains(name) && !distinguished(axes, name, used) {
                 open.push(name.clone());
             }
