@@ -17,6 +17,7 @@ use avow_model::attempt::{Attempt, Outcome, Timestamp};
 use avow_model::bind::{BindError, bind};
 use avow_model::canonical::Record;
 use avow_model::digest::{ActionDigest, Artifact, AttemptDigest, BlobDigest, PlanDigest, RegistrationDigest};
+use avow_model::claim::Tier;
 use avow_model::expand::{self, Member};
 use avow_model::ledger::Ledger;
 use avow_model::ledger::invalid::Invalids;
@@ -273,9 +274,14 @@ impl<'p> Evidence<'p> {
         Completeness { done, open: self.members().count() as u64 - done + searching }
     }
 
-    /// Whether values must stay hidden: the plan is registered and not complete.
+    /// Whether values must stay hidden: the plan is registered and not complete. A plan all of whose deciding claims
+    /// are sequential may be looked at at any time, which is what its level pays for.
     pub fn hidden(&self) -> bool {
-        self.registration.as_ref().is_some_and(|r| r.plan == self.digest)
+        let mut deciding =
+            self.plan.claims.iter().filter(|c| matches!(c.tier, Tier::Primary | Tier::Secondary)).peekable();
+        let looks = deciding.peek().is_some() && deciding.all(|claim| claim.sequential);
+        !looks
+            && self.registration.as_ref().is_some_and(|r| r.plan == self.digest)
             && !self.completeness().is_complete()
     }
 

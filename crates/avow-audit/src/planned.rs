@@ -40,6 +40,12 @@ pub enum Subject {
     Axis,
     /// The excluded cells.
     Exclude,
+    /// The pilot cells.
+    Pilot,
+    /// What was looked at before.
+    Seen,
+    /// Answers to the questions of registration forms.
+    Registration,
     /// A stage.
     Stage,
     /// A claim.
@@ -54,6 +60,9 @@ impl Subject {
             Subject::Param => "param",
             Subject::Axis => "axis",
             Subject::Exclude => "exclude",
+            Subject::Pilot => "pilot",
+            Subject::Seen => "seen",
+            Subject::Registration => "registration",
             Subject::Stage => "stage",
             Subject::Claim => "claim",
         }
@@ -73,6 +82,13 @@ pub fn changes(old: &Plan, new: &Plan) -> Vec<Change> {
     matched(&mut out, Subject::Axis, &axis(old), &axis(new));
     let (before, after) = (json(&old.exclude), json(&new.exclude));
     leaves(&mut out, (Subject::Exclude, None), &mut Vec::new(), Some(&before), Some(&after));
+    for (subject, before, after) in [
+        (Subject::Pilot, json(&old.pilot), json(&new.pilot)),
+        (Subject::Seen, json(&old.seen), json(&new.seen)),
+        (Subject::Registration, json(&old.registration), json(&new.registration)),
+    ] {
+        leaves(&mut out, (subject, None), &mut Vec::new(), Some(&before), Some(&after));
+    }
     let stage = |plan: &Plan| plan.stages.iter().map(|s| (s.name.clone(), unnamed(json(s)))).collect();
     matched(&mut out, Subject::Stage, &stage(old), &stage(new));
     let claim = |plan: &Plan| plan.claims.iter().map(|c| (c.name.clone(), unnamed(json(c)))).collect();
@@ -230,7 +246,7 @@ pub fn class(change: &Change) -> Class {
     let in_words =
         change.subject == Subject::Claim && change.path.first().is_some_and(|p| words.contains(&p.as_str()));
     match (&change.old, &change.new) {
-        _ if in_words => Class::Clarification,
+        _ if in_words || change.subject == Subject::Registration => Class::Clarification,
         (None, Some(_)) if change.path.is_empty() => Class::Addition,
         (Some(_), None) if change.path.is_empty() => Class::Exclusion,
         (Some(old), Some(new)) if change.subject == Subject::Axis => points(&change.path, old, new),
@@ -262,6 +278,7 @@ pub(crate) fn concerns(change: &Change, claim: &str, stages: &BTreeSet<&str>) ->
     let name = change.name.as_deref().unwrap_or_default();
     match change.subject {
         Subject::Experiment | Subject::Exclude | Subject::Axis | Subject::Param => true,
+        Subject::Pilot | Subject::Seen | Subject::Registration => true,
         Subject::Stage => stages.contains(name),
         Subject::Claim => name == claim,
     }

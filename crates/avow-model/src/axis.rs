@@ -132,14 +132,17 @@ impl Axis {
         }
     }
 
-    /// An attribute of the value at an index: of a mapping axis, a coordinate of a point that a program found, or a role
-    /// stream of integer values.
+    /// An attribute of the value at an index: of a mapping axis, a coordinate of a point that a program found, a role
+    /// stream of integer values, or the position of a derived seed.
     pub fn attribute(&self, index: u64, attribute: &str) -> Option<Value> {
         if let Points::Named(points) = &self.points {
             return points.get(index as usize)?.attributes.get(attribute).cloned();
         }
         if let Some(value) = self.search().and_then(|search| search.found(attribute)) {
             return Some(value.clone());
+        }
+        if matches!(self.points, Points::Seeds { .. }) && attribute == seed::INDEX {
+            return i64::try_from(index).ok().filter(|_| index < self.len()).map(Value::Int);
         }
         let seed = self.value(index)?.as_i64()?;
         seed::ROLES.contains(&attribute).then(|| Value::Int(seed::role_seed(seed, attribute)))

@@ -41,6 +41,12 @@ pub struct Claim {
     /// Its share of α among the heads of sequences, as an exact decimal; absent: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<String>,
+    /// A family all of whose claims must be Supported before this one is tested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<String>,
+    /// Whether it may be looked at after every unit, in registered order.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sequential: bool,
     /// How it is tested.
     pub test: Test,
 }
@@ -87,6 +93,10 @@ pub enum Correction {
     Bh,
     /// Benjamini and Yekutieli 2001: the false discovery rate under any dependence.
     By,
+    /// Holm with α/(2m − r) for each side after r rejections: errors of direction are controlled under any dependence.
+    HolmStrict,
+    /// The largest statistic under one permutation for all members (Westfall and Young 1993).
+    Max,
     /// None, and every output says so.
     None,
 }
@@ -350,6 +360,12 @@ pub enum Method {
     PowerOffset,
     /// κ with its large-sample standard error.
     Kappa,
+    /// Page's L.
+    Page,
+    /// Betting on values in a declared range.
+    Bounded,
+    /// The t-mixture, valid at every look.
+    Sequential,
     /// No inference.
     None,
 }
@@ -453,6 +469,12 @@ pub struct Inference {
     /// Registered as `assume: equal-spread`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub equal_spread: bool,
+    /// Whether values are taken on the logarithmic scale, so that θ is a geometric mean.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub log: bool,
+    /// The range in which all values lie, for `bounded`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<(f64, f64)>,
 }
 
 impl Inference {

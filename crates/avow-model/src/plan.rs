@@ -40,6 +40,9 @@ pub struct Plan {
     /// What was looked at before, in the author's words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<String>,
+    /// What registration forms ask for beyond what the plan says, in the author's words.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub registration: BTreeMap<String, String>,
     /// Stages, sorted by name.
     pub stages: Vec<Stage>,
     /// Claims, sorted by name.

@@ -11,6 +11,9 @@ use crate::plan::Plan;
 /// The independent streams of one seed: `${axes.seed.init}` and so on.
 pub const ROLES: [&str; 4] = ["init", "order", "data", "eval"];
 
+/// The attribute of derived seeds that counts them from 0: `seed.index`. Their values nobody can write down.
+pub const INDEX: &str = "index";
+
 const AXIS_DOMAIN: &str = "avow/seed/1";
 const FRESH_DOMAIN: &str = "avow/seed-fresh/1";
 const UNREGISTERED_DOMAIN: &str = "avow/seed-unregistered/1";

@@ -169,6 +169,7 @@ fn plan() -> Plan {
         exclude: Vec::new(),
         pilot: Vec::new(),
         seen: Vec::new(),
+        registration: BTreeMap::new(),
         stages: Vec::new(),
         claims: Vec::new(),
     }

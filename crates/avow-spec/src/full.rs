@@ -35,6 +35,7 @@ pub fn full(plan: &Plan, terms: &BTreeMap<String, Terms>, code: &BTreeMap<String
     root.list("exclude", plan.exclude.iter().map(|e| Yaml::from(e.text())));
     root.maybe("pilot", pilot(plan));
     root.list("seen", texts(&plan.seen));
+    root.map("registration", plan.registration.iter().map(|(k, v)| (k.clone(), Yaml::from(v.as_str()))));
     let repeat = plan.axis(REPEAT).map(Axis::len);
     let stages = plan.stages.iter().map(|stage| {
         let code = code.get(&stage.name).map(Vec::as_slice).unwrap_or_default();
@@ -355,7 +356,8 @@ fn family(claim: &Claim) -> Yaml {
     map.put(
         "correct",
         match claim.correct {
-            Correction::Holm => "holm",
+            Correction::Holm | Correction::HolmStrict => "holm",
+            Correction::Max => "max",
             Correction::Bonferroni => "bonferroni",
             Correction::Hochberg => "hochberg",
             Correction::Hommel => "hommel",
@@ -366,6 +368,9 @@ fn family(claim: &Claim) -> Yaml {
     );
     let dependent = matches!(claim.correct, Correction::Hochberg | Correction::Hommel);
     map.maybe("assume", dependent.then_some("positive-dependence"));
+    map.maybe("directions", (claim.correct == Correction::HolmStrict).then_some("strict"));
+    map.maybe("design", claim.sequential.then_some("sequential"));
+    map.maybe("gate", claim.gate.as_deref());
     map.done()
 }
 
@@ -588,4 +593,8 @@ fn inference(rule: &Rule, inference: &Inference, map: &mut Map) {
     map.maybe("variation", inference.deterministic.then_some("none"));
     map.maybe("smallest", inference.smallest);
     map.maybe("assume", inference.equal_spread.then_some("equal-spread"));
+    map.maybe("scale", inference.log.then_some("log"));
+    if let Some((low, high)) = inference.range {
+        map.list("range", [low, high].into_iter().map(Yaml::from));
+    }
 }

@@ -162,6 +162,7 @@ pub fn lower(experiment: &Experiment, world: &dyn World, ops: &[OpSignature]) ->
         exclude,
         pilot,
         seen: seen(root),
+        registration: registration(root),
         stages: drafts.into_iter().filter_map(stage::Draft::finish).collect(),
         claims: claims.claims,
     });
@@ -176,4 +177,10 @@ pub fn lower(experiment: &Experiment, world: &dyn World, ops: &[OpSignature]) ->
 fn seen(root: &Node) -> Vec<String> {
     let items = root.get("seen").map(|n| n.one_or_more()).unwrap_or_default();
     items.iter().filter_map(|n| n.text().map(|text| text.trim().to_owned())).collect()
+}
+
+/// Answers to the questions of registration forms.
+fn registration(root: &Node) -> BTreeMap<String, String> {
+    let entries = root.get("registration").map(|n| n.entries()).unwrap_or_default();
+    entries.iter().filter_map(|e| Some((e.key.clone(), e.value.text()?.trim().to_owned()))).collect()
 }

@@ -107,6 +107,9 @@ pub(crate) fn word(method: Method) -> &'static str {
         Method::TheilSen => "theil-sen",
         Method::PowerOffset => "power-offset",
         Method::Kappa => "kappa",
+        Method::Page => "page",
+        Method::Bounded => "bounded",
+        Method::Sequential => "sequential",
         Method::None => "none",
     }
 }
@@ -204,6 +207,9 @@ fn tested(rule: &Rule, method: Method) -> Option<Tested> {
         Method::TheilSen => Tested::TheilSen,
         Method::PowerOffset => Tested::PowerOffset,
         Method::Kappa => Tested::Kappa,
+        Method::Page => Tested::Page,
+        Method::Bounded => Tested::Bounded,
+        Method::Sequential => Tested::Sequential,
         Method::T => Tested::T,
         Method::SignFlip => Tested::SignFlip,
         Method::Welch => Tested::Welch,
@@ -261,7 +267,7 @@ mod tests {
     }
 
     fn inference(method: Method, side: Side) -> Inference {
-        Inference { method, side, deterministic: false, smallest: None, unpaired: false, equal_spread: false }
+        Inference { method, side, deterministic: false, smallest: None, unpaired: false, equal_spread: false, log: false, range: None }
     }
 
     fn smallest(rule: &Rule, method: Method, n: u64) -> (f64, bool) {

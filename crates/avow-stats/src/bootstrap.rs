@@ -19,6 +19,15 @@ pub const LEAST_UNITS: usize = 10;
 /// The fewest clusters.
 pub const LEAST_CLUSTERS: usize = 20;
 
+/// The fewest units for the median, whose resampled values are few.
+pub const LEAST_FOR_MEDIAN: usize = 20;
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    0.5 * (sorted[(sorted.len() - 1) / 2] + sorted[sorted.len() / 2])
+}
+
 /// One arm or two whose means are compared.
 struct Arms<'a> {
     arms: Vec<&'a [f64]>,
@@ -172,6 +181,30 @@ impl Units {
     /// The mean by BCa; n ≥ 10.
     pub fn bca(&self, draws: Draws) -> Result<Fit, Void> {
         self.arms().bca(draws)
+    }
+
+    /// The median by BCa; n ≥ 20. Where leaving any one unit out changes nothing: [`Void::Undefined`].
+    pub fn median_bca(&self, draws: Draws) -> Result<Fit, Void> {
+        require(self.values(), LEAST_FOR_MEDIAN)?;
+        if let Some(point) = self.arms().point(Method::Bca) {
+            return Ok(point);
+        }
+        let values = self.values();
+        let estimate = median(values);
+        let without = (0..values.len()).map(|left_out| {
+            let others = values.iter().enumerate().filter(|(i, _)| *i != left_out);
+            median(&others.map(|(_, value)| *value).collect::<Vec<f64>>())
+        });
+        let without: Vec<f64> = without.collect();
+        let centre = sum::mean(&without);
+        let spread = sum::sum(without.iter().map(|v| (centre - v).powi(2)));
+        if spread == 0.0 {
+            return Err(Void::Undefined);
+        }
+        let cubes = sum::sum(without.iter().map(|v| (centre - v).powi(3)));
+        let resampled = self.arms().each(draws, |chosen| median(&chosen[0]));
+        let model = bca_model(resampled, estimate, cubes / (6.0 * spread.powf(1.5)), self.tie())?;
+        Ok(Fit::new(estimate, Method::Bca, Sample::One(values.len()), self.tie(), model))
     }
 
     /// The mean by the studentised bootstrap; n ≥ 10.

@@ -23,14 +23,18 @@ pub enum Correction {
     BenjaminiHochberg,
     /// Benjamini and Yekutieli (2001): the same under any dependence.
     BenjaminiYekutieli,
+    /// Holm with the level halved for direction: α/(2m − r) for each side after r rejections (Shaffer 1986), so that
+    /// the chance of any wrong direction is at most α whatever the dependence. For two-sided members.
+    HolmStrict,
     /// q̃ = q; the printed line says that nothing was corrected.
     None,
 }
 
 impl Correction {
     /// Every correction, for lists and messages.
-    pub const ALL: [Correction; 7] = [
+    pub const ALL: [Correction; 8] = [
         Correction::Holm,
+        Correction::HolmStrict,
         Correction::Hochberg,
         Correction::Hommel,
         Correction::Bonferroni,
@@ -43,6 +47,7 @@ impl Correction {
     pub fn word(self) -> &'static str {
         match self {
             Correction::Holm => "holm",
+            Correction::HolmStrict => "holm-strict",
             Correction::Hochberg => "hochberg",
             Correction::Hommel => "hommel",
             Correction::Bonferroni => "bonferroni",
@@ -91,6 +96,11 @@ impl Adjusted {
         Adjusted { q, q_tilde, step: 1, members, factor }
     }
 
+    /// A member of a family that another correction adjusted as a whole, such as one permutation for all.
+    pub fn of_whole(q: f64, q_tilde: f64, members: u32) -> Adjusted {
+        Adjusted::of_graph(q, q_tilde, members)
+    }
+
     /// The level at which the member was compared: α over the factor of its step.
     pub fn level(&self, alpha: Level) -> Level {
         alpha.split(self.factor)
@@ -135,6 +145,10 @@ fn stepwise(sorted: &[f64], correction: Correction) -> Vec<f64> {
     let rank = |i: usize| (i + 1) as f64;
     match correction {
         Correction::Holm => rising(sorted.iter().enumerate().map(|(i, q)| left(i) * q)),
+        // q is twice the one-sided p, which is held against α/(2m − r).
+        Correction::HolmStrict => {
+            rising(sorted.iter().enumerate().map(|(i, q)| 0.5 * (2 * m - i) as f64 * q))
+        }
         Correction::Hochberg => falling(sorted.iter().enumerate().map(|(i, q)| left(i) * q).collect()),
         Correction::Hommel => hommel(sorted),
         Correction::BenjaminiHochberg => {

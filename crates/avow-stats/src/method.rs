@@ -62,11 +62,13 @@ pub enum Method {
     Bounded,
     /// The t-mixture confidence sequence.
     Sequential,
+    /// Page's L for a trend over complete units.
+    Page,
 }
 
 impl Method {
     /// Every method, for lists and messages.
-    pub const ALL: [Method; 26] = [
+    pub const ALL: [Method; 27] = [
         Method::T,
         Method::SignFlip,
         Method::Welch,
@@ -93,6 +95,7 @@ impl Method {
         Method::Jackknife,
         Method::Bounded,
         Method::Sequential,
+        Method::Page,
     ];
 
     /// The word of the method in specs and outputs.
@@ -124,6 +127,7 @@ impl Method {
             Method::Jackknife => "item-jackknife",
             Method::Bounded => "bounded",
             Method::Sequential => "sequential",
+            Method::Page => "page",
         }
     }
 
@@ -143,6 +147,7 @@ impl Method {
             | Method::Wilson
             | Method::Newcombe
             | Method::Fieller
+            | Method::Page
             | Method::Bounded => 2,
             Method::Permutation | Method::MannWhitney | Method::LeastSquares | Method::Hc3 => 4,
             Method::UnitJackknife
@@ -240,7 +245,7 @@ impl Design {
                 Method::Bca,
                 Method::BootstrapT,
             ],
-            Design::TrendOfUnits => &[Method::T, Method::SignFlip],
+            Design::TrendOfUnits => &[Method::T, Method::SignFlip, Method::Page],
             Design::SlopeOfUnits => &[
                 Method::T,
                 Method::SignFlip,

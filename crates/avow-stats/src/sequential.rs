@@ -134,6 +134,60 @@ pub fn betting(values: &[f64], range: (f64, f64), error: f64) -> Option<Vec<Look
     )
 }
 
+/// Whether betting excludes θ = `bound`, strictly inside `range`, at any look with error `error`. One pass over the units.
+pub(crate) fn betting_excludes(values: &[f64], range: (f64, f64), bound: f64, error: f64) -> bool {
+    let scaled = scaled(values, range);
+    let (low, high) = range;
+    Stakes { bets: &bets(&scaled, error), values: &scaled }.excludes((bound - low) / (high - low), error)
+}
+
+/// The values that betting keeps at every look: the last interval of [`betting`], in one pass per candidate.
+pub(crate) fn betting_interval(values: &[f64], range: (f64, f64), error: f64) -> (f64, f64) {
+    let scaled = scaled(values, range);
+    let stakes = Stakes { bets: &bets(&scaled, error), values: &scaled };
+    let kept = |m: f64| !stakes.excludes(m, error);
+    let at = |i: usize| (i as f64 + 0.5) / GRID as f64;
+    let back = |m: f64| range.0 + (range.1 - range.0) * m;
+    let (Some(first), Some(last)) = ((0..GRID).find(|i| kept(at(*i))), (0..GRID).rev().find(|i| kept(at(*i)))) else {
+        let mean = sum::mean(values);
+        return (mean, mean);
+    };
+    let bisect = |mut inside: f64, mut outside: f64| {
+        while (inside - outside).abs() > 1e-10 {
+            let middle = 0.5 * (inside + outside);
+            if kept(middle) { inside = middle } else { outside = middle }
+        }
+        inside
+    };
+    let low = if first == 0 { 0.0 } else { bisect(at(first), at(first - 1)) };
+    let high = if last == GRID - 1 { 1.0 } else { bisect(at(last), at(last + 1)) };
+    (back(low), back(high))
+}
+
+fn scaled(values: &[f64], (low, high): (f64, f64)) -> Vec<f64> {
+    values.iter().map(|v| (v - low) / (high - low)).collect()
+}
+
+/// Bets beside the values they are made on.
+struct Stakes<'a> {
+    bets: &'a [f64],
+    values: &'a [f64],
+}
+
+impl Stakes<'_> {
+    /// Whether ln max(½K⁺, ½K⁻) for the candidate mean m reaches ln 1/α at any look.
+    fn excludes(&self, m: f64, error: f64) -> bool {
+        let limit = -error.ln() - 0.5_f64.ln();
+        let (mut up, mut down) = (0.0, 0.0);
+        self.values.iter().zip(self.bets).any(|(value, bet)| {
+            let gap = value - m;
+            up += (bet.min(0.5 / m) * gap).ln_1p();
+            down += (-bet.min(0.5 / (1.0 - m)) * gap).ln_1p();
+            up.max(down) >= limit
+        })
+    }
+}
+
 /// λ_t = √(2 ln(2/α)/(σ̂²_{t−1} t ln(t + 1))), the predictable mixture of running variances.
 fn bets(values: &[f64], error: f64) -> Vec<f64> {
     let (mut total, mut squares) = (0.5, 0.25);

@@ -195,6 +195,14 @@ pub struct Page {
 const EXACT_PAGE_LEVELS: usize = 8;
 
 impl Cells<'_> {
+    /// The mean within-unit Spearman correlation, whose test of 0 is Page's. L is a linear function of it, so the two
+    /// agree on the direction; the interval is that of t over units and marked as approximate.
+    pub fn page_fit(&self) -> Result<Fit, Void> {
+        let page = self.page();
+        let fit = self.of_units(Statistic::Spearman)?.t()?;
+        Ok(fit.tested_at_zero(Method::Page, page.rising, page.falling))
+    }
+
     /// Page's trend test (1963) over complete units; exact to eight levels by convolving the within-unit orders.
     /// Ties share midranks; then the exact distribution is that of untied ranks and the p-value is conservative.
     pub fn page(&self) -> Page {

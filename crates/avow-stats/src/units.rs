@@ -4,7 +4,7 @@
 //! correlation, a slope. With them goes the margin ε under which they are equal, because the rounding of a
 //! difference or slope scales with what it was made from. Absent: what a unit is and how it was reduced.
 
-use crate::fit::{Counted, Fit, Scale, StudentPart};
+use crate::fit::{Anytime, Betting, Counted, Fit, Scale, StudentPart};
 use crate::method::{Method, Sample};
 use crate::reason::Void;
 use crate::rng::Draws;
@@ -112,6 +112,28 @@ impl Units {
         let averages = walsh.map(|(i, j)| 0.5 * (self.values[i] + self.values[j])).collect();
         let model = Counted::new(averages, ranks::signed_ranks(n));
         Ok(Fit::new(model.median(), Method::Wilcoxon, Sample::One(n), self.tie, model))
+    }
+
+    /// The mean by the t-mixture, units in registered order: valid at every look. Until something can be excluded the
+    /// interval is infinite (below five units at 5 %).
+    pub fn sequential(&self) -> Result<Fit, Void> {
+        let model = Anytime { values: self.values.clone() };
+        let sample = Sample::One(self.values.len());
+        Ok(Fit::new(sum::mean(&self.values), Method::Sequential, sample, self.tie, model))
+    }
+
+    /// The mean of values in a declared range by betting: no distribution is assumed, valid at every look. A value
+    /// outside the range: [`Void::Domain`], for then the range was not true.
+    pub fn bounded(&self, range: (f64, f64)) -> Result<Fit, Void> {
+        let (low, high) = range;
+        let inside = self.values.iter().all(|value| (low..=high).contains(value));
+        if !(inside && high > low && (high - low).is_finite()) {
+            return Err(Void::Domain);
+        }
+        require(&self.values, Method::Bounded.minimum_n())?;
+        let model = Betting { values: self.values.clone(), range };
+        let sample = Sample::One(self.values.len());
+        Ok(Fit::new(sum::mean(&self.values), Method::Bounded, sample, self.tie, model))
     }
 
     /// The point law where all units are equal: their number alone decides.

@@ -102,6 +102,7 @@ impl Graph {
             exclude: Vec::new(),
             pilot: Vec::new(),
             seen: Vec::new(),
+            registration: BTreeMap::new(),
             stages: scopes.iter().map(|(name, scope)| self.drawn(name, scope, &scopes)).collect(),
             claims: Vec::new(),
         }

@@ -1,7 +1,7 @@
 //! From a rule's numbers to a fit, by the registered method.
 
 use avow_model::claim::{
-    Bound, Coefficient, Condition, Method, RankStatistic, Rule, Scale, TrendOf, Weighting,
+    Bound, Coefficient, Condition, Inference, Method, RankStatistic, Rule, Scale, Statistic, TrendOf, Weighting,
 };
 use avow_model::value::Value;
 use avow_stats::agreement::{self, TwoRaters};
@@ -32,6 +32,7 @@ pub(super) fn fit(setting: Setting<'_>, joined: &Joined, numbers: &Sample) -> Re
             match (of, method) {
                 (TrendOf::Pooled, Method::Jackknife) => Ok(trend::pooled(&cells, statistic)?),
                 (TrendOf::Pooled, other) => Err(unsuited(other)),
+                (TrendOf::Unit, Method::Page) => Ok(cells.page_fit()?),
                 (TrendOf::Unit, _) => one_sample(&cells.of_units(statistic)?, method, draws),
             }
         }
@@ -78,7 +79,54 @@ pub(super) fn fit(setting: Setting<'_>, joined: &Joined, numbers: &Sample) -> Re
             }
             two_arms(numbers, method, draws)
         }
+        Rule::Threshold { statistic: Statistic::Median, .. } if method == Method::Bca => {
+            let draws = Draws { count: Draws::REFITTED, ..draws };
+            Ok(level(joined, numbers)?.median_bca(draws)?)
+        }
+        _ if method == Method::Bounded => {
+            let range = settings.range.ok_or_else(|| unsuited(method))?;
+            // The difference of two values in a range lies in the range of differences.
+            let span = range.1 - range.0;
+            let range = if joined.arms == 2 { (-span, span) } else { range };
+            Ok(level(joined, numbers)?.bounded(range)?)
+        }
+        _ if settings.log => {
+            let logs = slope::logs(&numbers.values(0))?;
+            Ok(one_sample(&Units::of(&logs)?, method, draws)?.of_logarithms())
+        }
         _ => one_sample(&level(joined, numbers)?, method, draws),
+    }
+}
+
+/// The fit of a rule whose units are one number each (of two arms where there are two), beside any evidence. With
+/// `by_draws` an enumeration of sign flips gives way to random ones.
+pub(super) fn of_numbers(
+    rule: &Rule,
+    settings: &Inference,
+    numbers: &Sample,
+    draws: Draws,
+    by_draws: bool,
+) -> Result<Fit, Reason> {
+    let (method, unpaired) = (settings.method, settings.is_unpaired());
+    if let Rule::Proportion { success, bound, .. } = rule {
+        return shares(numbers, *success, *bound, method, unpaired);
+    }
+    if numbers.arms.len() == 2 && unpaired {
+        return two_arms(numbers, method, draws);
+    }
+    let units = match numbers.arms.len() {
+        2 => Units::paired(&numbers.values(0), &numbers.values(1))?,
+        _ => Units::of(&numbers.values(0))?,
+    };
+    match (rule, method) {
+        (Rule::Threshold { statistic: Statistic::Median, .. }, Method::Bca) => Ok(units.median_bca(draws)?),
+        (_, Method::Bounded) => Ok(units.bounded(settings.range.ok_or_else(|| unsuited(method))?)?),
+        (_, Method::SignFlip) if by_draws => Ok(units.signs_by_draws(draws)?),
+        _ if settings.log => {
+            let logs = slope::logs(units.values())?;
+            Ok(one_sample(&Units::of(&logs)?, method, draws)?.of_logarithms())
+        }
+        _ => one_sample(&units, method, draws),
     }
 }
 
@@ -92,6 +140,7 @@ fn one_sample(units: &Units, method: Method, draws: Draws) -> Result<Fit, Reason
         Method::Percentile => units.percentile(refitted)?,
         Method::Bca => units.bca(refitted)?,
         Method::BootstrapT => units.bootstrap_t(refitted)?,
+        Method::Sequential => units.sequential()?,
         other => return Err(unsuited(other)),
     })
 }
@@ -208,6 +257,9 @@ pub(super) fn word(method: Method) -> &'static str {
         Method::TheilSen => Named::TheilSen.word(),
         Method::PowerOffset => Named::PowerOffset.word(),
         Method::Kappa => Named::Kappa.word(),
+        Method::Page => Named::Page.word(),
+        Method::Bounded => Named::Bounded.word(),
+        Method::Sequential => Named::Sequential.word(),
         Method::None => "none",
     }
 }

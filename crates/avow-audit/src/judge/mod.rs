@@ -15,6 +15,7 @@ mod count;
 mod curve;
 mod exact;
 mod fit;
+pub mod power;
 mod reason;
 mod reported;
 mod rule;
@@ -25,7 +26,7 @@ mod verdict;
 use std::collections::{BTreeMap, BTreeSet};
 
 use avow_model::claim::{Claim, Correction, Part, Rule, Selected, Selection, Test, Tier};
-use avow_stats::{Adjusted, Combination, Level, Void, decide, family, graph, qualify};
+use avow_stats::{Adjusted, Combination, Level, Void, decide, family, graph, max_statistic, qualify};
 
 use crate::evidence::Evidence;
 use crate::join::{self, JoinError, Joined};
@@ -55,10 +56,12 @@ pub fn judge(evidence: &Evidence<'_>, readings: &Readings) -> Vec<Verdict> {
     let mut members: Vec<Member<'_>> =
         evidence.plan.claims.iter().flat_map(|claim| expand(evidence, readings, claim)).collect();
     loop {
-        correct(&mut members);
+        correct(evidence, &mut members);
         let supported = supported(&members);
+        let open = gates(&members);
         let unmet = |m: &Member<'_>| {
             m.claim.requires.iter().any(|name| !supported.get(name.as_str()).unwrap_or(&false))
+                || m.claim.gate.as_ref().is_some_and(|gate| !open.get(gate.as_str()).unwrap_or(&false))
         };
         let fresh: Vec<usize> =
             (0..members.len()).filter(|i| !members[*i].unmet && unmet(&members[*i])).collect();
@@ -237,7 +240,7 @@ fn strongest_against(pieces: &[Piece]) -> Option<usize> {
 }
 
 /// Corrects every family.
-fn correct(members: &mut [Member<'_>]) {
+fn correct(evidence: &Evidence<'_>, members: &mut [Member<'_>]) {
     let mut families: BTreeMap<(Tier, &str), Vec<usize>> = BTreeMap::new();
     for (index, member) in members.iter().enumerate() {
         if member.tested.inferential && has_verdicts(member.claim.tier) {
@@ -254,9 +257,14 @@ fn correct(members: &mut [Member<'_>]) {
             Correction::Hommel => avow_stats::Correction::Hommel,
             Correction::Bh => avow_stats::Correction::BenjaminiHochberg,
             Correction::By => avow_stats::Correction::BenjaminiYekutieli,
+            Correction::HolmStrict => avow_stats::Correction::HolmStrict,
+            // Where one permutation cannot be had for all members, Holm is right as well.
+            Correction::Max => avow_stats::Correction::Holm,
             Correction::None => avow_stats::Correction::None,
         };
-        let adjusted = chained(members, &family, &q).unwrap_or_else(|| family::adjust(&q, correction));
+        let adjusted = chained(members, &family, &q)
+            .or_else(|| largest(evidence, members, &family, &q))
+            .unwrap_or_else(|| family::adjust(&q, correction));
         for (index, adjusted) in family.into_iter().zip(adjusted) {
             members[index].adjusted = adjusted;
         }
@@ -286,6 +294,31 @@ fn chained(members: &[Member<'_>], family: &[usize], q: &[f64]) -> Option<Vec<Ad
     Some(q.iter().zip(tilde).map(|(q, tilde)| Adjusted::of_graph(*q, tilde, count)).collect())
 }
 
+/// The corrected p-values of a family by one permutation of all its members. `None` where the family is corrected
+/// otherwise, or where some member has no value for each of the same units.
+fn largest(
+    evidence: &Evidence<'_>,
+    members: &[Member<'_>],
+    family: &[usize],
+    q: &[f64],
+) -> Option<Vec<Adjusted>> {
+    let claim = members[family[0]].claim;
+    if claim.correct != Correction::Max || family.iter().any(|i| members[*i].unmet) {
+        return None;
+    }
+    let columns = family.iter().map(|i| members[*i].tested.column.as_ref()).collect::<Option<Vec<_>>>()?;
+    let first = columns[0];
+    if columns.iter().any(|column| column.units != first.units) {
+        return None;
+    }
+    let rows: Vec<Vec<f64>> =
+        (0..first.units.len()).map(|unit| columns.iter().map(|c| c.deviations[unit]).collect()).collect();
+    let draws = rule::family_draws(evidence, &claim.family);
+    let adjusted = max_statistic::adjust(&rows, draws).ok()?;
+    let count = u32::try_from(family.len()).unwrap_or(u32::MAX);
+    Some(q.iter().zip(adjusted).map(|(q, one)| Adjusted::of_whole(*q, one.step_down, count)).collect())
+}
+
 /// Whether claims of a tier have verdict words.
 fn has_verdicts(tier: Tier) -> bool {
     matches!(tier, Tier::Primary | Tier::Secondary)
@@ -299,6 +332,16 @@ fn supported<'a>(members: &[Member<'a>]) -> BTreeMap<&'a str, bool> {
         supported.entry(member.claim.name.as_str()).and_modify(|all| *all &= one).or_insert(one);
     }
     supported
+}
+
+/// Families all of whose members are Supported, which open the families that they are the gate of.
+fn gates<'a>(members: &[Member<'a>]) -> BTreeMap<&'a str, bool> {
+    let mut open = BTreeMap::new();
+    for member in members.iter().filter(|member| has_verdicts(member.claim.tier)) {
+        let one = member.decide().0 == Word::Supported;
+        open.entry(member.claim.family.as_str()).and_modify(|all| *all &= one).or_insert(one);
+    }
+    open
 }
 
 impl Member<'_> {

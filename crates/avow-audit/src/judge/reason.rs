@@ -12,6 +12,15 @@ use crate::join::JoinError;
 pub enum Reason {
     /// The plan was not carried out, or the number does not exist.
     Void(Void),
+    /// Fewer units than the method is defined for.
+    TooFew {
+        /// The method.
+        method: &'static str,
+        /// The fewest units (of each arm) at which it is defined.
+        least: usize,
+        /// A method for the same data that would work with what there is.
+        instead: Option<&'static str>,
+    },
     /// The number exists and does not decide.
     Inconclusive(Inconclusive),
     /// The selection cannot be arranged into units.
@@ -37,6 +46,7 @@ impl Reason {
     pub fn word(&self) -> &'static str {
         match self {
             Reason::Void(void) => void.word(),
+            Reason::TooFew { .. } => Void::BelowMinimumN.word(),
             Reason::Inconclusive(reason) => reason.word(),
             Reason::Join(error) => error.word(),
             Reason::Damaged(_) => "damaged-evidence",
@@ -62,6 +72,10 @@ impl Reason {
             }),
             Reason::Damaged(blob) => Some(blob.to_string()),
             Reason::Disputed(entry) => Some(entry.to_string()),
+            Reason::TooFew { method, least, instead: Some(instead) } => {
+                Some(format!("{method} needs {least}; {instead} would work"))
+            }
+            Reason::TooFew { method, least, instead: None } => Some(format!("{method} needs {least}")),
             Reason::Implausible(detail) | Reason::Unsuited(detail) | Reason::BadClaim(detail) => {
                 Some(detail.clone())
             }
@@ -73,6 +87,7 @@ impl Reason {
     pub(super) fn as_void(&self) -> Void {
         match self {
             Reason::Void(void) => *void,
+            Reason::TooFew { .. } => Void::BelowMinimumN,
             _ => Void::NotMeasured,
         }
     }

@@ -14,11 +14,11 @@ use sha2::{Digest, Sha256};
 use super::fit::{self, fit, level, levels, rank, scaled, succeeds};
 use super::reason::Reason;
 use super::sample::{Sample, Whole, sample};
-use super::tested::{Body, Tested};
+use super::tested::{Body, Column, Tested};
 use super::verdict::{Culprit, DecidedBy, Qualifier};
 use super::{curve, exact};
 use crate::evidence::Evidence;
-use crate::join::Joined;
+use crate::join::{Joined, Slot};
 
 /// What a rule needs beside the numbers.
 #[derive(Clone, Copy)]
@@ -31,14 +31,25 @@ pub(super) struct Setting<'a> {
     pub path: &'a [usize],
 }
 
+/// The digest that random draws hang from: the chain's first registration, or the plan.
+fn root(evidence: &Evidence<'_>) -> String {
+    match &evidence.registration {
+        Some(registration) => registration.first.to_string(),
+        None => evidence.digest.to_string(),
+    }
+}
+
+/// The draws of a correction over a whole family.
+pub(super) fn family_draws(evidence: &Evidence<'_>, family: &str) -> Draws {
+    let key = bytes_of(&("avow-stats/1", root(evidence), family, "max", "family"));
+    Draws { count: Draws::REFITTED, ..Draws::standard(Key(Sha256::digest(key).into())) }
+}
+
 impl Setting<'_> {
     /// The key of random draws (statistics, section 8): the chain's first registration or else the plan, the
     /// claim, the member, the method and the purpose.
     pub(super) fn draws(&self, at: &[(String, Value)]) -> Draws {
-        let root = match &self.evidence.registration {
-            Some(registration) => registration.first.to_string(),
-            None => self.evidence.digest.to_string(),
-        };
+        let root = root(self.evidence);
         let purpose = self.path.iter().fold("test".to_owned(), |text, i| format!("{text}/{i}"));
         let method = self.part.rule.inference().map_or("none", |settings| fit::word(settings.method));
         let key = bytes_of(&("avow-stats/1", root, &self.claim.name, at, method, purpose));
@@ -82,13 +93,17 @@ fn estimand(setting: Setting<'_>, joined: &Joined) -> Tested {
     let settings = setting.part.rule.inference().expect("rules without inference are tested elsewhere");
     let whole = if settings.is_unpaired() { Whole::Arm } else { Whole::Unit };
     let points: Vec<usize> = (0..joined.points.len()).collect();
+    let so_far = setting.claim.sequential.then(|| until_now(joined));
+    let joined = so_far.as_ref().unwrap_or(joined);
     let (numbers, units) = sample(joined, &points, whole, &setting.part.missing);
     let body = numbers.and_then(|numbers| {
         arms_fit(&setting.part.rule, joined)?;
         let claim = question(&setting.part.rule, joined.arms)?;
         match setting.without_inference(settings) {
             Some(by) => position(setting, joined, &numbers, claim, by),
-            None => fit(setting, joined, &numbers).map(|fit| Body::Inferred(Box::new(claim.test(fit)))),
+            None => fit(setting, joined, &numbers)
+                .map_err(|reason| too_few(reason, settings, whole, units.used, &numbers))
+                .map(|fit| Body::Inferred(Box::new(claim.test(fit)))),
         }
         .map(|body| (body, numbers))
     });
@@ -96,11 +111,56 @@ fn estimand(setting: Setting<'_>, joined: &Joined) -> Tested {
         Ok((body, numbers)) => {
             let mut tested = Tested::new(word, Vec::new(), body);
             tested.qualifiers = remarks(setting, joined, &numbers);
+            tested.column = column(setting, joined, &numbers);
             tested.units = units;
             tested
         }
         Err(reason) => Tested { units, ..Tested::new(word, Vec::new(), Body::Void(reason)) },
     }
+}
+
+/// Names the method that would work where the registered one is not defined for so few units.
+fn too_few(reason: Reason, settings: &Settings, whole: Whole, used: usize, numbers: &Sample) -> Reason {
+    if reason != Reason::Void(Void::BelowMinimumN) {
+        return reason;
+    }
+    let Some(method) = avow_stats::Method::from_word(fit::word(settings.method)) else { return reason };
+    let smallest = match whole {
+        Whole::Arm => numbers.arms.iter().map(Vec::len).min().unwrap_or(0),
+        Whole::Unit => used,
+    };
+    let resampled = matches!(settings.method, Method::Percentile | Method::Bca | Method::BootstrapT);
+    let instead = match settings.method {
+        _ if smallest < 2 => None,
+        _ if resampled && whole == Whole::Arm => Some(avow_stats::Method::Welch.word()),
+        _ if resampled => Some(avow_stats::Method::T.word()),
+        Method::Kappa => Some("a permutation at bound 0"),
+        Method::TheilSen | Method::PowerOffset if smallest >= 4 => Some(avow_stats::Method::LeastSquares.word()),
+        _ => None,
+    };
+    Reason::TooFew { method: method.word(), least: method.minimum_n(), instead }
+}
+
+/// The units that a sequential design has looked at: all up to the last one with any number. Those after it have not
+/// been made yet, which is no loss.
+fn until_now(joined: &Joined) -> Joined {
+    let made = |unit: &usize| joined.slots(*unit).iter().any(|slot| !matches!(slot, Slot::Missing | Slot::Unplanned));
+    let looked = (0..joined.units.len()).filter(made).max().map_or(0, |last| last + 1);
+    Joined { units: joined.units[..looked].to_vec(), ..joined.clone() }
+}
+
+/// Each unit's deviation from the bound, for a correction that permutes all members of a family together. Only rules
+/// about a mean against one bound have it.
+fn column(setting: Setting<'_>, joined: &Joined, numbers: &Sample) -> Option<Column> {
+    let bound = match &setting.part.rule {
+        Rule::Threshold { statistic: Statistic::Mean, bound, inference } if !inference.log => *bound,
+        Rule::Difference { bound, inference } if !inference.is_unpaired() => *bound,
+        _ => return None,
+    };
+    let (Bound::Above { bound, .. } | Bound::Below { bound, .. }) = bound else { return None };
+    let units = level(joined, numbers).ok()?;
+    let deviations = units.values().iter().map(|value| value - bound).collect();
+    Some(Column { units: numbers.ids.clone(), deviations })
 }
 
 /// A difference needs two arms, a proportion of one arm has one.
@@ -119,7 +179,7 @@ fn arms_fit(rule: &Rule, joined: &Joined) -> Result<(), Reason> {
 }
 
 /// The claim that a rule makes about its estimand.
-fn question(rule: &Rule, arms: usize) -> Result<Claim, Reason> {
+pub(super) fn question(rule: &Rule, arms: usize) -> Result<Claim, Reason> {
     let (region, null) = match rule {
         Rule::Proportion { bound, .. } if arms == 2 => (region(*bound)?, Some(0.0)),
         Rule::Threshold { bound, .. } | Rule::Proportion { bound, .. } => (region(*bound)?, None),
@@ -200,6 +260,9 @@ fn whole_estimate(setting: Setting<'_>, numbers: &Sample) -> Result<Option<f64>,
                 Ok(if arithmetic { sum::mean(values) } else { sum::mean(&slope::logs(values)?).exp() })
             };
             Some(centre(&first)? / centre(&second)?)
+        }
+        Rule::Threshold { statistic: Statistic::Mean, inference, .. } if inference.log => {
+            Some(sum::mean(&slope::logs(&numbers.values(0))?).exp())
         }
         Rule::Correlation { statistic, .. } => {
             let (first, second) = two();

@@ -25,8 +25,17 @@ pub(super) struct Tested {
     pub origins: BTreeSet<Origin>,
     /// Whether it counts in a family.
     pub inferential: bool,
+    /// Each unit's deviation from the bound, for a correction over all members at once.
+    pub column: Option<Column>,
     /// Of a combination: whether every part with a p is an equivalence or one-sided. A curve's points are.
     pub parts_one_sided: bool,
+}
+
+/// Deviations from the bound by unit.
+#[derive(Clone, Debug)]
+pub(super) struct Column {
+    pub units: Vec<Option<Value>>,
+    pub deviations: Vec<f64>,
 }
 
 /// What came of a test.
@@ -54,6 +63,7 @@ impl Tested {
             culprits: Vec::new(),
             origins: BTreeSet::new(),
             inferential: false,
+            column: None,
             parts_one_sided: rule == "curve",
         }
     }

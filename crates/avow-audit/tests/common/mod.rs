@@ -80,7 +80,7 @@ pub fn plan(mut axes: Vec<Axis>, mut stages: Vec<Stage>, mut claims: Vec<Claim>)
     stages.sort_by(|a, b| a.name.cmp(&b.name));
     claims.sort_by(|a, b| a.name.cmp(&b.name));
     let params = BTreeMap::from([("n".to_owned(), Value::Int(100))]);
-    Plan { experiment: "lab".to_owned(), params, axes, exclude: vec![], pilot: vec![], seen: vec![], stages, claims }
+    Plan { experiment: "lab".to_owned(), params, axes, exclude: vec![], pilot: vec![], seen: vec![], registration: BTreeMap::new(), stages, claims }
 }
 
 /// A primary claim.
@@ -97,6 +97,8 @@ pub fn claim(name: &str, test: Test) -> Claim {
         silent_on: None,
         after: None,
         weight: None,
+        gate: None,
+        sequential: false,
         test,
     }
 }
@@ -140,6 +142,8 @@ pub fn by(method: Method) -> Inference {
         smallest: None,
         unpaired: false,
         equal_spread: false,
+        log: false,
+        range: None,
     }
 }
 

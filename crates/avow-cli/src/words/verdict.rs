@@ -398,6 +398,8 @@ fn family(verdict: &Verdict) -> String {
         Correction::Hommel => "Hommel",
         Correction::Bh => "Benjamini–Hochberg, a false discovery rate",
         Correction::By => "Benjamini–Yekutieli, a false discovery rate",
+        Correction::HolmStrict => "Holm, strict about directions",
+        Correction::Max => "the largest statistic under one permutation for all members",
         Correction::None => "not corrected",
     };
     let step = family.step_level.map(|l| format!(", step {} at level {}", family.step, number(l)));

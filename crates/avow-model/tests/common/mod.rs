@@ -83,6 +83,7 @@ pub fn plan(mut axes: Vec<Axis>, mut stages: Vec<Stage>) -> Plan {
         exclude: Vec::new(),
         pilot: Vec::new(),
         seen: Vec::new(),
+        registration: BTreeMap::new(),
         stages,
         claims: Vec::new(),
     }

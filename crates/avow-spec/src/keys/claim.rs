@@ -2,7 +2,7 @@
 
 use super::rule::RULES;
 use super::{Key, Names, Shape, Table, Word};
-use super::{key, later, must, word};
+use super::{key, must, word};
 
 /// The tiers.
 pub(crate) static TIERS: &[Word] = &[
@@ -124,8 +124,6 @@ static PART_KEYS: &[Key] = &[
         "units are independent",
         "what is sampled independently: the units of one cluster become one number",
     ),
-    later("assume", "an assumption that a method needs"),
-    later("scale", "the scale values are taken on (`log`)"),
 ];
 const FILTER_KEY: Shape =
     Shape::Named(Names::Dimension, &Shape::Either(&[Shape::Scalar, Shape::List(&Shape::Scalar)]));
@@ -154,7 +152,6 @@ pub(crate) static CLAIM: Table = Table {
         key("silent_on", Shape::Text, "", "what the claim does not speak about; registered"),
         key("after", Shape::Name, "", "a fixed sequence: tested only once that claim is Supported"),
         key("weight", Shape::Positive, "1", "its share of α among the first claims of sequences"),
-        later("gate", "error control across tiers"),
     ],
     with: &[&PART],
 };

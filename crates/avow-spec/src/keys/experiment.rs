@@ -4,7 +4,7 @@ use super::claim::CLAIM;
 use super::search::SEARCHES;
 use super::stage::STAGE;
 use super::{Form, Key, Names, Shape, Table, Word};
-use super::{form, key, later, must, word, word_later};
+use super::{form, key, later, must, word};
 
 /// How a family's p-values are corrected.
 pub(crate) static CORRECTIONS: &[Word] = &[
@@ -13,7 +13,7 @@ pub(crate) static CORRECTIONS: &[Word] = &[
     word("none", "no correction; every output says so"),
     word("hochberg", "step-up, under positive dependence"),
     word("hommel", "step-up, under positive dependence"),
-    word_later("max", "one permutation for all members"),
+    word("max", "one permutation for all members, which share their units: means against one bound, eight units or more"),
     word("bh", "false discovery rate"),
     word("by", "false discovery rate, any dependence"),
 ];
@@ -21,7 +21,20 @@ pub(crate) static CORRECTIONS: &[Word] = &[
 static FAMILY_KEYS: &[Key] = &[
     key("alpha", Shape::Share, "`analysis.alpha`", "the level of the family, above 0 and below 0.5"),
     key("correct", Shape::Word(CORRECTIONS), "`analysis.correct`", "how the members are corrected"),
+    key("design", Shape::Word(DESIGNS), "`analysis.design`", "whether the data may be looked at at any time"),
+    key("directions", Shape::Word(DIRECTIONS), "`analysis.directions`", "how errors of direction are controlled"),
+    key("gate", Shape::Name, "none", "another family, all of whose claims must be Supported before this one is tested"),
     key("assume", Shape::Word(DEPENDENCE), "nothing", "what `hochberg` and `hommel` need of the p-values"),
+];
+
+static DESIGNS: &[Word] = &[
+    word("fixed", "judged once all planned units are in"),
+    word("sequential", "judged after every unit, in registered order; the level holds for all looks together"),
+];
+
+static DIRECTIONS: &[Word] = &[
+    word("usual", "a two-sided rejection is read with the sign of the estimate"),
+    word("strict", "each side at α/(2m − r) after r rejections, whatever the dependence; for Holm"),
 ];
 
 static DEPENDENCE: &[Word] =
@@ -41,9 +54,8 @@ pub(crate) static ANALYSIS: Table = Table {
     keys: &[
         key("alpha", Shape::Share, "0.05", "the level, above 0 and below 0.5"),
         key("correct", Shape::Word(CORRECTIONS), "holm", "how a family's members are corrected"),
-        later("design", "looks at the data before all units are in (`sequential`)"),
-        later("gate", "tests a tier only if every claim of another tier is Supported"),
-        later("directions", "a stricter control of errors of direction"),
+        key("design", Shape::Word(DESIGNS), "fixed", "whether the data may be looked at before all units are in"),
+        key("directions", Shape::Word(DIRECTIONS), "usual", "how errors of direction are controlled"),
     ],
     with: &[],
 };
@@ -135,9 +147,47 @@ const SEEN_KEY: Shape = Shape::Either(&[Shape::Text, Shape::List(&Shape::Text)])
 static PILOT: Table = Table {
     name: "pilot",
     about: "Cells that are run like any other, that calibration and power may look at, and that no claim uses.",
-    keys: &[must("where", EXCLUDED_KEY, "values of axes, `{seed: [0, 1]}`, or a predicate such as `axes.depth > 8`")],
+    keys: &[must("where", EXCLUDED_KEY, "values of axes, `{seed: [0, 1]}` (derived seeds are counted from 0), or a predicate such as `axes.depth > 8`")],
     with: &[],
 };
+static STUDIES: &[Word] = &[
+    word("experiment", "something is varied on purpose"),
+    word("observational", "something is observed as it is"),
+    word("meta-analysis", "results of others are put together"),
+    word("other", "anything else"),
+];
+
+static EXISTING: &[Word] = &[
+    word("none", "registered before any data were made"),
+    word("not-observed", "data exist, and no person has seen them"),
+    word("not-accessed", "data exist, and the authors cannot reach them"),
+    word("not-analysed", "the authors have the data and have not analysed them as planned"),
+    word("analysed", "registered after an analysis of the data"),
+];
+
+static REGISTRATION: Table = Table {
+    name: "registration",
+    about: "Answers to the questions of registration forms (OSF, AsPredicted) that no plan can answer.",
+    keys: &[
+        key("authors", Shape::Text, "", "who registers it"),
+        key("study", Shape::Word(STUDIES), "experiment", "the kind of study"),
+        key("blinding", Shape::Text, "", "who does not know what"),
+        key("design", Shape::Text, "", "the design, beyond stages and axes"),
+        key("randomisation", Shape::Text, "", "how units are assigned, beyond seeds"),
+        key("existing_data", Shape::Word(EXISTING), "as the store says", "which data exist already"),
+        key("existing_explanation", Shape::Text, "", "how they are known"),
+        key("collection", Shape::Text, "", "how data are collected, beyond `capture` stages"),
+        key("sample_rationale", Shape::Text, "", "why this many units"),
+        key("stopping", Shape::Text, "", "when collection stops, beyond the plan"),
+        key("indices", Shape::Text, "", "how measurements are combined"),
+        key("transformations", Shape::Text, "", "what is done to values first"),
+        key("exclusions", Shape::Text, "", "outliers and exclusions, beyond `exclude` and `missing`"),
+        key("exploratory", Shape::Text, "", "what will be looked at without a claim"),
+        key("other", Shape::Text, "", "anything else"),
+    ],
+    with: &[],
+};
+
 static EXCLUDED: Shape = EXCLUDED_KEY;
 const EXCLUDED_KEY: Shape = Shape::Either(&[
     Shape::Formula,
@@ -214,6 +264,12 @@ pub(crate) static EXPERIMENT: Table = Table {
             SEEN_KEY,
             "nothing, as far as the author says",
             "results that were looked at before, in your words; registered and printed beside the verdicts",
+        ),
+        key(
+            "registration",
+            Shape::Map(&REGISTRATION),
+            "",
+            "what registration forms ask for beyond the plan; registered, and exported with it",
         ),
         later("order", "the order in which members run"),
     ],

@@ -1,7 +1,7 @@
 //! Keys of the rules.
 
 use super::{Form, Key, Shape, Table, Word};
-use super::{form, key, later, must, word, word_later};
+use super::{form, key, must, word};
 
 static SIDES: &[Word] =
     &[word("two", "q is twice the smaller one-sided p"), word("one", "q is the smaller one-sided p")];
@@ -22,11 +22,12 @@ static METHODS: &[Word] = &[
     word("bca", "bootstrap, ten units or more"),
     word("percentile", "bootstrap, ten units or more"),
     word("bootstrap-t", "bootstrap, ten units or more"),
-    word_later("bounded", "for values with a declared range"),
+    word("bounded", "for values in a declared `range`: betting, with no assumption about their distribution"),
+    word("sequential", "the t-mixture; what `design: sequential` means"),
     word("wilson", "for a proportion"),
     word("newcombe", "for two proportions"),
     word("mcnemar", "for two paired proportions"),
-    word_later("page", "for a trend"),
+    word("page", "Page's L, for a trend over units and the bound 0"),
     word("hc3", "for a slope"),
     word("theil-sen", "for a slope"),
     word("power-offset", "for a slope"),
@@ -56,6 +57,10 @@ static TREND_OF: &[Word] = &[
     word("unit", "the mean over units of the correlation within a unit"),
     word("pooled", "the correlation over all cells"),
     word("means", "every adjacent step by itself, all of which must hold"),
+];
+static LEVEL_SCALES: &[Word] = &[
+    word("linear", "values as they are"),
+    word("log", "logarithms: the mean is geometric, bounds are in units of the values"),
 ];
 static SCALES: &[Word] =
     &[word("linear", "values as they are"), word("log-log", "natural logarithms of both")];
@@ -115,7 +120,12 @@ static INFERENCE: Table = Table {
         key("variation", Shape::Word(VARIATION), "", "`none`: the quantity is deterministic"),
         key("smallest", Shape::Quantity, "none", "the smallest effect of interest"),
         key("assume", Shape::Word(ASSUMPTIONS), "nothing", "an assumption that a method needs"),
-        later("directions", "a stricter control of errors of direction"),
+        key(
+            "range",
+            Shape::Items(&Shape::Quantity, 2, 2),
+            "",
+            "`[low, high]`: where every value lies, for `bounded`",
+        ),
     ],
     with: &[],
 };
@@ -126,7 +136,11 @@ const ALONG: Key = must("along", Shape::Dimension, "the axis or record key it ru
 static THRESHOLD: Table = Table {
     name: "rule: threshold",
     about: "A level against one or two bounds.",
-    keys: &[KIND, key("statistic", Shape::Word(STATISTICS), "mean", "of what")],
+    keys: &[
+        KIND,
+        key("statistic", Shape::Word(STATISTICS), "mean", "of what"),
+        key("scale", Shape::Word(LEVEL_SCALES), "linear", "the scale of which the mean is taken"),
+    ],
     with: &[&BOUNDS, &INFERENCE],
 };
 static DIFFERENCE: Table = Table {

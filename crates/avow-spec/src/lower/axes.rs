@@ -38,21 +38,6 @@ pub(super) struct Group {
     pub(super) at: Range<usize>,
 }
 
-impl Group {
-    /// Whether the values of some axes fix the value of another in every combination.
-    fn determines(&self, known: &dyn Fn(&str) -> bool, name: &str) -> bool {
-        let Some(wanted) = self.names.iter().position(|own| own == name) else { return false };
-        let given: Vec<usize> = (0..self.names.len()).filter(|i| known(&self.names[*i])).collect();
-        let mut seen: HashMap<Vec<String>, String> = HashMap::new();
-        !given.is_empty()
-            && self.rows.iter().all(|row| {
-                let at = given.iter().map(|i| key(&row[*i])).collect();
-                let value = key(&row[wanted]);
-                *seen.entry(at).or_insert_with(|| value.clone()) == value
-            })
-    }
-}
-
 /// An axis with what the checker knows of it.
 pub(super) struct Known {
     pub(super) axis: Axis,
@@ -82,11 +67,6 @@ impl Axes {
     /// Whatever refers to this name is not complained about again, as long as no axis of the name is added.
     pub(super) fn broken(&mut self, name: &str) {
         self.broken.insert(name.to_owned());
-    }
-
-    /// Whether the values of the known axes fix the value of another, since only some combinations exist.
-    pub(super) fn determined(&self, known: &dyn Fn(&str) -> bool, name: &str) -> bool {
-        self.groups.iter().any(|group| group.determines(known, name))
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
@@ -192,7 +172,8 @@ fn attribute_names(axis: &Axis) -> Vec<String> {
             search.axes().into_iter().map(str::to_owned).collect()
         }
         _ if axis.value(0).is_some_and(|v| v.as_i64().is_some()) => {
-            seed::ROLES.iter().map(|role| (*role).to_owned()).collect()
+            let index = matches!(axis.points, Points::Seeds { .. }).then_some(seed::INDEX);
+            index.iter().chain(&seed::ROLES).map(|name| (*name).to_owned()).collect()
         }
         _ => Vec::new(),
     }

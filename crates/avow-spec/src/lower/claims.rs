@@ -110,6 +110,8 @@ pub(super) fn read(cx: &Cx<'_>, axes: &Axes, stages: &Stages<'_, '_>, exclude: &
             silent_on: text(&draft.entry.value, "silent_on"),
             after: text(&draft.entry.value, "after"),
             weight: draft.entry.value.get("weight").and_then(|n| n.number()).map(|x| x.to_string()),
+            gate: family.gate.clone().filter(|_| decided),
+            sequential: family.sequential && decided,
             test,
         });
     }
@@ -386,7 +388,8 @@ impl Reader<'_, '_, '_> {
         }
         let replicate = self.replicate(node, &chosen, &mut used);
         let clusters = self.clusters(node, &chosen, &mut used);
-        let leftover = chosen.leftover(axes, &used);
+        let mut leftover = chosen.leftover(axes, &used);
+        leftover.retain(|name| !self.determined(&chosen, &used, name));
         let lost = rule_node.get("kind").and_then(|n| n.text()).is_some_and(rule::runs_along)
             && rule_node.get("along").is_none();
         // A dimension that was dealt with wrongly is complained about already.
@@ -578,7 +581,8 @@ impl Reader<'_, '_, '_> {
                     "the family is counted with one; list the values with `where:` to plan with them all";
                 self.cx.push(Diagnostic::warning("family", item.span.clone(), message).hint(hint));
             }
-            let implied = self.axes.determined(&|axis| names.iter().any(|n| n == axis), name);
+            let before: BTreeSet<String> = names.iter().cloned().collect();
+            let implied = !before.is_empty() && self.determined(chosen, &before, name);
             members = members.saturating_mul(if implied { 1 } else { values.unwrap_or(1).max(1) });
             names.push(name.to_owned());
         }
@@ -655,6 +659,38 @@ impl Reader<'_, '_, '_> {
         (if unpaired { Arms::Unpaired } else { Arms::Paired }, all)
     }
 
+    /// Whether the cells that exist give an axis one value only for each combination of some others, as where axes move
+    /// together. `false` where it would cost too much to tell.
+    fn determined(&self, chosen: &Chosen<'_, '_>, others: &BTreeSet<String>, name: &str) -> bool {
+        let names = exclude::mentioned(self.axes, self.exclude);
+        if !names.contains(name) || !others.iter().any(|other| names.contains(other.as_str())) {
+            return false;
+        }
+        let grid = Grid::new(self.cx, self.axes, names);
+        let cost = grid.cells.saturating_mul(exclude::cost(self.axes, self.exclude));
+        let Some(left) = self.budget.get().checked_sub(cost) else { return false };
+        self.budget.set(left);
+        let mut seen: HashMap<Vec<u64>, u64> = HashMap::new();
+        (0..grid.cells).all(|cell| {
+            let point = grid.indices(cell);
+            if !self.selected(chosen, &point) || grid.excluded(cell, self.exclude) != Ok(false) {
+                return true;
+            }
+            let index = |(known, i): &(&Known, u64)| others.contains(&known.axis.name).then_some(*i);
+            let at: Vec<u64> = point.iter().filter_map(index).collect();
+            let own = point.iter().find(|(known, _)| known.axis.name == name).map_or(0, |(_, i)| *i);
+            *seen.entry(at).or_insert(own) == own
+        })
+    }
+
+    /// Whether `where` leaves a point.
+    fn selected(&self, chosen: &Chosen<'_, '_>, point: &[(&Known, u64)]) -> bool {
+        point.iter().all(|(known, i)| {
+            let filter = chosen.selection.filter.get(&known.axis.name);
+            filter.is_none_or(|values| known.axis.value(*i).is_some_and(|v| values.contains(&v)))
+        })
+    }
+
     /// How many values of the replicate axis have a cell (in both arms) that is not excluded. Groups under
     /// `per` may have fewer each; the audit counts those. `None` where it would cost too much.
     fn surviving(&self, chosen: &Chosen<'_, '_>, units: &Known, compare: Option<&Compare>) -> Option<u64> {
@@ -669,10 +705,7 @@ impl Reader<'_, '_, '_> {
         let mut arms: [BTreeSet<u64>; 2] = Default::default();
         for cell in 0..grid.cells {
             let point = grid.indices(cell);
-            let selected = point.iter().all(|(known, i)| {
-                let filter = chosen.selection.filter.get(&known.axis.name);
-                filter.is_none_or(|values| known.axis.value(*i).is_some_and(|v| values.contains(&v)))
-            });
+            let selected = self.selected(chosen, &point);
             let unit = point.iter().find(|(known, _)| known.axis.name == units.axis.name).map(|(_, i)| *i)?;
             if !selected || grid.excluded(cell, self.exclude) != Ok(false) {
                 continue;

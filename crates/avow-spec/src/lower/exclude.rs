@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use avow_model::axis::Points;
 use avow_model::expression::Expression;
+use avow_model::seed::INDEX;
 use avow_model::value::Value;
 
 use super::axes::{Axes, Known, no_axis};
@@ -21,7 +22,7 @@ pub(super) fn read(cx: &Cx<'_>, axes: &Axes) -> Vec<Expression> {
     let node = cx.spec.root().get("exclude");
     let mut found: Vec<(Expression, Range<usize>)> = Vec::new();
     for item in node.and_then(|n| n.items()).unwrap_or_default() {
-        let predicate = if item.is_map() { mapping(cx, axes, item) } else { predicate(cx, axes, item) };
+        let predicate = if item.is_map() { mapping(cx, axes, item, false) } else { predicate(cx, axes, item) };
         found.extend(predicate.map(|expression| (expression, item.span.clone())));
     }
     for group in &axes.groups {
@@ -47,14 +48,16 @@ fn predicate(cx: &Cx<'_>, axes: &Axes, node: &Node) -> Option<Expression> {
 /// The cells that are pilots, as predicates.
 pub(super) fn pilot(cx: &Cx<'_>, axes: &Axes) -> Vec<Expression> {
     let Some(node) = cx.spec.root().get("pilot").and_then(|n| n.get("where")) else { return Vec::new() };
-    let one = if node.is_map() { mapping(cx, axes, node) } else { predicate(cx, axes, node) };
+    let one = if node.is_map() { mapping(cx, axes, node, true) } else { predicate(cx, axes, node) };
     one.into_iter().collect()
 }
 
-/// `{depth: 1, width: [64, 256]}` as a predicate.
-fn mapping(cx: &Cx<'_>, axes: &Axes, node: &Node) -> Option<Expression> {
+/// `{depth: 1, width: [64, 256]}` as a predicate. With `counted` the numbers of a derived seed axis count its seeds.
+fn mapping(cx: &Cx<'_>, axes: &Axes, node: &Node, counted: bool) -> Option<Expression> {
     let mut parts = Vec::new();
     for entry in node.entries() {
+        let seeds = axes.get(&entry.key).is_some_and(|known| matches!(known.axis.points, Points::Seeds { .. }));
+        let dimension = if counted && seeds { format!("{}.{INDEX}", entry.key) } else { entry.key.clone() };
         let items = entry.value.one_or_more();
         if items.is_empty() || items.len() > LISTED {
             let message = format!("an exclusion lists 1 to {LISTED} values");
@@ -65,10 +68,10 @@ fn mapping(cx: &Cx<'_>, axes: &Axes, node: &Node) -> Option<Expression> {
         let mut values: Vec<Value> = Vec::with_capacity(items.len());
         for item in items {
             let written = item.value()?;
-            values.push(own_value(cx, axes, &entry.key, &written, item.span.clone(), entry.at.clone())?);
+            values.push(own_value(cx, axes, &dimension, &written, item.span.clone(), entry.at.clone())?);
         }
         values.sort_by(Value::order);
-        parts.push(Expression::equals(&format!("axes.{}", entry.key), &values));
+        parts.push(Expression::equals(&format!("axes.{dimension}"), &values));
     }
     parts.sort();
     let text = parts.join(" && ");

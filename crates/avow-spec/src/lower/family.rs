@@ -1,8 +1,11 @@
 //! Families: their settings, their size, and the methods that follow from both.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
-use avow_model::claim::{Correction, Count, Judge, Method, Part, Rule, Selected, Side, Statistic, Test};
+use avow_model::claim::{
+    Bound, Correction, Count, Judge, Method, Part, Rule, Selected, Side, Statistic, Test, Tier,
+};
 use avow_stats::Level;
 
 use super::Cx;
@@ -20,6 +23,10 @@ pub(super) struct Family {
     /// The level as the one spelling of its decimal.
     pub(super) alpha: String,
     pub(super) correct: Correction,
+    /// Whether it may be looked at after every unit.
+    pub(super) sequential: bool,
+    /// A family all of whose claims must be Supported first.
+    pub(super) gate: Option<String>,
 }
 
 /// The level where nothing is said.
@@ -49,8 +56,24 @@ pub(super) fn settings(cx: &Cx<'_>, own: Option<&Node>) -> Family {
         Some("hommel") => Correction::Hommel,
         Some("bh") => Correction::Bh,
         Some("by") => Correction::By,
+        Some("max") => Correction::Max,
         _ => Correction::Holm,
     };
+    let correct = strict(cx, correct, find("directions"));
+    let sequential = find("design").and_then(|n| n.text()) == Some("sequential");
+    let correct = match correct {
+        // The looks of a sequential design leave each member its own share of the level.
+        Correction::Holm if sequential && find("correct").is_none() => Correction::Bonferroni,
+        Correction::Bonferroni | Correction::None => correct,
+        _ if sequential => {
+            let at = find("correct").or_else(|| find("design")).map_or(0..0, |n| n.span.clone());
+            let message = "a sequential design is corrected by `bonferroni`";
+            cx.push(Diagnostic::error("design", at, message).hint("leave `correct` out"));
+            correct
+        }
+        _ => correct,
+    };
+    let gate = own.and_then(|n| n.get("gate")).and_then(|n| n.text()).map(str::to_owned);
     let assumed = own.and_then(|n| n.get("assume")).is_some();
     if matches!(correct, Correction::Hochberg | Correction::Hommel) && !assumed {
         let at = find("correct").map_or(0..0, |n| n.span.clone());
@@ -58,7 +81,17 @@ pub(super) fn settings(cx: &Cx<'_>, own: Option<&Node>) -> Family {
         let hint = "claim that in the family, `families: {NAME: {correct: …, assume: positive-dependence}}`, or use `holm`";
         cx.push(Diagnostic::error("dependence", at, message).hint(hint));
     }
-    Family { level, alpha, correct }
+    Family { level, alpha, correct, sequential, gate }
+}
+
+/// `directions: strict` is a stricter Holm.
+fn strict(cx: &Cx<'_>, correct: Correction, directions: Option<&Arc<Node>>) -> Correction {
+    let Some(at) = directions.filter(|n| n.text() == Some("strict")) else { return correct };
+    if correct != Correction::Holm {
+        let message = "`directions: strict` is a way to correct by `holm`";
+        cx.push(Diagnostic::error("directions", at.span.clone(), message).hint("leave `correct` out"));
+    }
+    Correction::HolmStrict
 }
 
 pub(super) fn families(cx: &Cx<'_>, drafts: &[ClaimDraft<'_>]) -> BTreeMap<String, Family> {
@@ -82,12 +115,44 @@ pub(super) fn families(cx: &Cx<'_>, drafts: &[ClaimDraft<'_>]) -> BTreeMap<Strin
         let own = by_name.get(draft.family.as_str()).copied();
         found.entry(draft.family.clone()).or_insert_with(|| settings(cx, own));
     }
+    gates(cx, &found, &by_name);
     for entry in declared.iter().filter(|e| !found.contains_key(&e.key)) {
         let message = format!("no claim belongs to the family `{}`", entry.key);
         let near = did_you_mean(&entry.key, found.keys().map(String::as_str));
         cx.push(Diagnostic::warning("unused", entry.at.clone(), message).maybe_hint(near));
     }
     found
+}
+
+/// A gate is another family that decides, and gates do not go in circles.
+fn gates(cx: &Cx<'_>, found: &BTreeMap<String, Family>, declared: &HashMap<&str, &Node>) {
+    for (name, family) in found {
+        let (Some(gate), Some(at)) =
+            (family.gate.as_deref(), declared.get(name.as_str()).and_then(|node| node.get("gate")))
+        else {
+            continue;
+        };
+        let error = |message: String| Diagnostic::error("gate", at.span.clone(), message);
+        let undecided = [Tier::Descriptive, Tier::Exploratory].map(Tier::word);
+        if !found.contains_key(gate) {
+            let near = did_you_mean(gate, found.keys().map(String::as_str));
+            cx.push(error(format!("no claim belongs to the family `{gate}`")).maybe_hint(near));
+        } else if undecided.contains(&gate) {
+            let message = format!("claims of the family `{gate}` have no verdicts");
+            cx.push(error(message).hint("a gate is a family that decides"));
+        }
+        let mut here = gate;
+        for _ in 0..found.len() {
+            if here == name {
+                cx.push(error(format!("`{name}` waits for itself")).hint("gates go one way"));
+                break;
+            }
+            match found.get(here).and_then(|family| family.gate.as_deref()) {
+                Some(next) => here = next,
+                None => break,
+            }
+        }
+    }
 }
 
 /// Inferential members of each family.
@@ -149,11 +214,58 @@ impl Resolver<'_, '_> {
             Choice::Fixed(method) => method,
             Choice::Paired => reach::paired_method(draft.n, self.family.level, self.members),
         };
+        let method = self.designed(&draft, method);
         rule::set_method(&mut draft.part.rule, method);
+        self.permuted(&draft);
         if infers(&draft.part) && method != Method::None {
             self.reach(&draft, method, out);
         }
         draft.part
+    }
+
+    /// Under a sequential design the method is one that holds at every look; elsewhere it is as it was.
+    fn designed(&self, draft: &PartDraft, method: Method) -> Method {
+        let inferential = infers(&draft.part) && method != Method::None;
+        if !self.family.sequential || !inferential {
+            if method == Method::Sequential {
+                let message = "`sequential` belongs to a sequential design";
+                let hint = "write `design: sequential` under `analysis` or the family";
+                self.cx.push(Diagnostic::error("design", draft.at.clone(), message).hint(hint));
+            }
+            return method;
+        }
+        let mean = match &draft.part.rule {
+            Rule::Threshold { statistic: Statistic::Mean, .. } => true,
+            Rule::Difference { .. } | Rule::Equivalence { .. } => draft.arms != Arms::Unpaired,
+            _ => false,
+        };
+        if !mean || draft.part.clusters.is_some() {
+            let message = "a sequential design is for a mean or a difference over units that pair";
+            let hint = "put this claim into a family with `design: fixed`";
+            self.cx.push(Diagnostic::error("design", draft.at.clone(), message).hint(hint));
+        }
+        if method == Method::Bounded { method } else { Method::Sequential }
+    }
+
+    /// One permutation for all needs means against one bound over units that pair.
+    fn permuted(&self, draft: &PartDraft) {
+        if self.family.correct != Correction::Max || !infers(&draft.part) {
+            return;
+        }
+        let one_bound = |bound: &Bound| !matches!(bound, Bound::Between { .. });
+        let fine = match &draft.part.rule {
+            Rule::Threshold { statistic: Statistic::Mean, bound, inference } => one_bound(bound) && !inference.log,
+            Rule::Difference { bound, .. } => one_bound(bound) && draft.arms == Arms::Paired,
+            _ => false,
+        };
+        if !fine {
+            let message = "`max` corrects means against one bound, over units that all members share";
+            let hint = "put this claim into another family, or correct by `holm`";
+            self.cx.push(Diagnostic::error("max", draft.at.clone(), message).hint(hint));
+        } else if draft.n.is_some_and(|n| n < 8) {
+            let message = "`max` needs eight units or more";
+            self.cx.push(Diagnostic::error("max", draft.at.clone(), message).hint("correct by `holm`"));
+        }
     }
 
     fn reach(&self, draft: &PartDraft, method: Method, out: &mut Vec<Reach>) {

@@ -154,7 +154,33 @@ impl Context<'_, '_, '_> {
         );
         let unpaired = self.arms == Arms::Unpaired && (resampled || choice == Choice::Fixed(Method::None));
         let equal_spread = node.get("assume").and_then(|n| n.text()) == Some("equal-spread");
-        (Inference { method: Method::None, side, deterministic, smallest, unpaired, equal_spread }, choice)
+        let range = self.range(node, choice);
+        let method = Method::None;
+        let inference =
+            Inference { method, side, deterministic, smallest, unpaired, equal_spread, log: false, range };
+        (inference, choice)
+    }
+
+    /// The declared range of `bounded`, which needs one.
+    fn range(&self, node: &Node, choice: Choice) -> Option<(f64, f64)> {
+        let bounded = choice == Choice::Fixed(Method::Bounded);
+        let Some(given) = node.get("range") else {
+            if bounded {
+                let hint = "say where every value lies: `range: [0, 1]`";
+                self.error("missing-key", node, "`bounded` needs a range", hint);
+            }
+            return None;
+        };
+        let [low, high] = given.items()? else { return None };
+        let (low, high) = (self.quantity(low)?, self.quantity(high)?);
+        if low >= high {
+            self.error("bound", given, "the lower end of a range comes first", "");
+            return None;
+        }
+        if !bounded {
+            self.error("key", given, "only `method: bounded` uses a range", "leave it out, or name the method");
+        }
+        Some((low, high))
     }
 
     fn units_needed(&self, node: &Node, inference: &Inference) -> bool {
@@ -186,7 +212,7 @@ impl Context<'_, '_, '_> {
         };
         let (default, allowed): (Method, &[Method]) = match statistic {
             Statistic::Mean => (Method::T, ONE_SAMPLE),
-            Statistic::Median => (Method::OrderStatistics, &[Method::OrderStatistics]),
+            Statistic::Median => (Method::OrderStatistics, &[Method::OrderStatistics, Method::Bca]),
             Statistic::Every => (Method::None, &[]),
         };
         if statistic == Statistic::Every {
@@ -197,12 +223,33 @@ impl Context<'_, '_, '_> {
                 }
             }
         }
-        let (inference, choice) = self.inference(node, Choice::Fixed(default), allowed);
+        let (mut inference, choice) = self.inference(node, Choice::Fixed(default), allowed);
+        inference.log = self.logarithmic(node, &bound, statistic, choice);
         if statistic != Statistic::Every && !self.units_needed(node, &inference) {
             return None;
         }
         self.in_range(node, &bound, statistic);
         Some(Draft::new(Rule::Threshold { statistic, bound, inference }, choice))
+    }
+
+    /// Whether the mean is taken of logarithms, which makes it a geometric mean.
+    fn logarithmic(&self, node: &Node, bound: &Bound, statistic: Statistic, choice: Choice) -> bool {
+        let Some(at) = node.get("scale").filter(|n| n.text() == Some("log")) else { return false };
+        if statistic != Statistic::Mean {
+            let hint = "leave `scale` out: the order of values is the same on both scales";
+            self.error("key", at, "`scale: log` is for a mean", hint);
+        }
+        if choice == Choice::Fixed(Method::Bounded) {
+            self.error("key", at, "`bounded` takes values as they are", "leave `scale` out");
+        }
+        let positive = match *bound {
+            Bound::Above { bound, refute } | Bound::Below { bound, refute } => bound > 0.0 && refute > 0.0,
+            Bound::Between { low, .. } => low > 0.0,
+        };
+        if !positive {
+            self.error("bound", at, "a geometric mean is above zero, and so are its bounds", "");
+        }
+        true
     }
 
     fn difference(&self, node: &Node) -> Option<Draft> {
@@ -311,7 +358,7 @@ impl Context<'_, '_, '_> {
         };
         self.ceiling(node, &bound, of, statistic, along);
         let (inference, choice) = match of {
-            TrendOf::Unit => self.inference(node, Choice::Paired, &[Method::SignFlip, Method::T]),
+            TrendOf::Unit => self.inference(node, Choice::Paired, &[Method::SignFlip, Method::T, Method::Page]),
             TrendOf::Pooled => self.inference(node, Choice::Fixed(Method::Jackknife), &[Method::Jackknife]),
         };
         if !self.units_needed(node, &inference) {
@@ -708,7 +755,16 @@ fn attributes_hint(known: &Known) -> String {
 
 /// The methods for one number per unit.
 const ONE_SAMPLE: &[Method] =
-    &[Method::T, Method::SignFlip, Method::Wilcoxon, Method::Percentile, Method::Bca, Method::BootstrapT];
+    &[
+    Method::T,
+    Method::SignFlip,
+    Method::Wilcoxon,
+    Method::Percentile,
+    Method::Bca,
+    Method::BootstrapT,
+    Method::Bounded,
+    Method::Sequential,
+];
 
 /// The methods for two independent arms.
 const TWO_SAMPLES: &[Method] = &[
@@ -731,7 +787,10 @@ pub(super) fn names_two_samples(word: &str) -> bool {
 
 /// The method of a word.
 fn method_of(word: &str) -> Option<Method> {
-    const ALL: [Method; 22] = [
+    const ALL: [Method; 25] = [
+        Method::Page,
+        Method::Bounded,
+        Method::Sequential,
         Method::Kappa,
         Method::Wilcoxon,
         Method::Percentile,

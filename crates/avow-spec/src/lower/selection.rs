@@ -292,9 +292,8 @@ impl Chosen<'_, '_> {
             Some(known) => self.left(known) <= 1,
             None => self.selection.filter.get(name).is_some_and(|values| values.len() == 1),
         };
-        let known = |name: &str| used.contains(name) || single(name);
         for name in &self.draft.scope {
-            let fixed = single(name) || (!used.contains(name) && axes.determined(&known, name));
+            let fixed = single(name);
             if !fixed && !used.contains(name) && !distinguished(axes, name, used) {
                 open.push(name.clone());
             }

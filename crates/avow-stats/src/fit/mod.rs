@@ -8,11 +8,13 @@
 //! Rules build fits ([`crate::units`], [`crate::difference`], …); a claim questions them
 //! ([`crate::claim`]). Absent: any notion of a claim, a bound or a family.
 
+mod anytime;
 mod bca;
 mod binomial;
 mod constant;
 mod counted;
 mod fieller;
+mod logged;
 mod model;
 mod order;
 mod profile;
@@ -25,11 +27,13 @@ use crate::interval::Interval;
 use crate::level::Level;
 use crate::method::{Method, Sample};
 use crate::rng::Draws;
+pub(crate) use anytime::{Anytime, Betting};
 pub(crate) use bca::Bca;
 pub(crate) use binomial::{Discordant, Score, Share};
 use constant::Constant;
 pub(crate) use counted::{Counted, Counts};
 pub(crate) use fieller::Fieller;
+use logged::Logged;
 pub(crate) use model::Model;
 use order::Order;
 pub(crate) use profile::Profile;
@@ -109,6 +113,21 @@ impl Fit {
     pub fn interval(&self, error: Level) -> Interval {
         let (low, high) = self.model.interval(error);
         Interval { low, high, error, tie: self.tie }
+    }
+
+    /// The same fit of logarithms, read on the scale of the values: of their geometric mean.
+    #[must_use]
+    pub fn of_logarithms(self) -> Fit {
+        let estimate = self.estimate.exp();
+        let model = Logged { inner: self.model, tie: self.tie };
+        Fit { estimate, tie: 1e-12 * estimate, model: Arc::new(model), ..self }
+    }
+
+    /// The same fit with the p-values of another test where the question is about the null value 0; its interval is
+    /// then marked as approximate.
+    #[must_use]
+    pub fn tested_at_zero(self, method: Method, at_most: f64, at_least: f64) -> Fit {
+        Fit { method, ..self.with_test_at(0.0, at_most, at_least, None) }
     }
 
     /// A fit from its parts.
