@@ -180,9 +180,9 @@ pub fn topic(change: &Change) -> Topic {
     let first = change.path.first().map_or("", String::as_str);
     let within = |word: &str| change.path.iter().any(|part| part == word);
     match change.subject {
-        Subject::Experiment => Topic::Words,
+        Subject::Experiment | Subject::Seen | Subject::Registration => Topic::Words,
         Subject::Param => Topic::Values,
-        Subject::Exclude => Topic::Exclusions,
+        Subject::Exclude | Subject::Pilot => Topic::Exclusions,
         Subject::Axis if first == "seeds" || change.name.as_deref() == Some("seed") => Topic::Seeds,
         Subject::Axis if matches!(first, "search" | "probed") => Topic::Stopping,
         Subject::Axis => Topic::Values,

@@ -10,8 +10,8 @@ use avow_model::digest::{Artifact, AttemptDigest};
 use avow_model::expand::{self, Member};
 use avow_model::ledger::Ledger;
 use avow_model::plan::Plan;
-use avow_model::seed;
 use avow_model::search::{self, Decision, Search, State, Step, Told, Void};
+use avow_model::seed;
 use avow_model::value::Value;
 use serde::Serialize;
 

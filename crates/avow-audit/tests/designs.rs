@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use avow_audit::Word;
 use avow_audit::judge::Verdict;
-use avow_model::claim::{Claim, Correction, Inference, Method, Part, Rule, Statistic, Tier, TrendOf};
 use avow_model::claim::RankStatistic;
+use avow_model::claim::{Claim, Correction, Inference, Method, Part, Rule, Statistic, Tier, TrendOf};
 use avow_model::expression::Expression;
 use avow_model::plan::MeasurementFormat;
 use common::*;
@@ -94,7 +94,8 @@ fn one_permutation_corrects_a_family_that_shares_its_units() {
             let stages = lab.plan.stages.clone();
             lab = Lab::new(plan(lab.plan.axes.clone(), stages, lab.plan.claims.clone()));
             lab.run("train", |cell| {
-                let (level, seed) = (cell.index("level").unwrap() as usize, cell.index("seed").unwrap() as usize);
+                let (level, seed) =
+                    (cell.index("level").unwrap() as usize, cell.index("seed").unwrap() as usize);
                 (level != 2 || seed < made).then(|| accuracy(value(level, seed)))
             });
         }
@@ -198,7 +199,8 @@ fn pages_trend_tests_the_bound_zero() {
         bound: above(0.0),
         inference: by(Method::Page),
     };
-    let lab = levels(&[1.0, 2.0, 3.0, 4.0], 3, vec![claim("a", one(part(rule)))], |level, seed| rows[seed][level]);
+    let lab =
+        levels(&[1.0, 2.0, 3.0, 4.0], 3, vec![claim("a", one(part(rule)))], |level, seed| rows[seed][level]);
     let verdict = &found(&lab)["a"];
     assert!(near(verdict.p.unwrap().support, 0.002893518519), "{:?}", verdict.p);
     assert_eq!((verdict.word, verdict.method), (Some(Word::Supported), Some("page")));

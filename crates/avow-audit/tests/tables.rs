@@ -50,7 +50,10 @@ fn a_wide_table_has_a_column_per_measurement() {
     assert_eq!(found[1].2, 0.5);
     assert!(found[2].2.is_nan() && found[3].2.is_nan(), "an empty cell is NaN, as data frames write it");
     assert_eq!(found[2].1, "term=Text(\"beta, gamma\")");
-    assert_eq!((found[4].1.as_str(), found[4].2, found[5].2), ("term=Text(\"007\")", 0.001, f64::NEG_INFINITY));
+    assert_eq!(
+        (found[4].1.as_str(), found[4].2, found[5].2),
+        ("term=Text(\"007\")", 0.001, f64::NEG_INFINITY)
+    );
     let tabs = read(MeasurementFormat::WideTable, "a.tsv", &[], &["epoch"], "epoch\tloss\n1\t0.5\n2\t0.25\n");
     assert_eq!(numbers(&tabs)[1], ("loss".to_owned(), "epoch=Int(2)".to_owned(), 0.25, 3));
 }

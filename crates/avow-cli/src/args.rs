@@ -72,6 +72,10 @@ pub enum Command {
     Invalidate(Invalidate),
     /// Withdraw the reading of a claim.
     Retract(Retract),
+    /// Say how likely the claims are to be supported, and how many units that would take.
+    Power(Power),
+    /// Print a plan as the answers of a registration form, or what the store answers of a checklist.
+    Export(Export),
     /// Show everything a number, an artifact or a file rests on.
     Lineage(Lineage),
     /// Write a page about an experiment, or the values that a manuscript prints.
@@ -356,6 +360,80 @@ pub struct Verdict {
     #[arg(long)]
     pub check: bool,
     /// Judge although the registered plan is not complete; this is recorded.
+    #[arg(long)]
+    pub peek: bool,
+    /// The form.
+    #[arg(long, value_enum, default_value = "text", conflicts_with = "explain")]
+    pub format: VerdictForm,
+    /// The same as `--format json`.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The form of verdicts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum VerdictForm {
+    /// One line a claim.
+    Text,
+    /// A table for a document or an issue.
+    Markdown,
+    /// A `tabular` for a paper.
+    Latex,
+    /// Everything.
+    Json,
+}
+
+/// `avow export`
+#[derive(Debug, Args)]
+pub struct Export {
+    /// The form.
+    #[arg(value_enum)]
+    pub form: ExportForm,
+    /// The spec; where there is only one in the folder, it need not be named.
+    pub spec: Option<PathBuf>,
+    /// Export although the registered plan is not complete; this is recorded.
+    #[arg(long)]
+    pub peek: bool,
+}
+
+/// What a plan is exported as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExportForm {
+    /// The answers of the OSF Preregistration, by question.
+    Osf,
+    /// The answers of AsPredicted.
+    Aspredicted,
+    /// The items of the NeurIPS checklist that the store answers.
+    Neurips,
+}
+
+/// `avow power`
+#[derive(Debug, Args)]
+pub struct Power {
+    #[command(flatten)]
+    pub spec: SpecArg,
+    /// Only this claim.
+    #[arg(long, value_name = "CLAIM")]
+    pub claim: Option<String>,
+    /// The true value of what is claimed about; by default the `smallest` effect of the rule.
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub effect: Option<f64>,
+    /// The standard deviation of a unit (of a pair's difference); by default that of the pilot cells.
+    #[arg(long, value_name = "S")]
+    pub sd: Option<f64>,
+    /// Draw made-up units from the pilot's deviations instead of a normal distribution.
+    #[arg(long)]
+    pub residuals: bool,
+    /// The share of the second arm, for a difference of two shares.
+    #[arg(long, value_name = "P", default_value_t = 0.5)]
+    pub base: f64,
+    /// The power that is wanted.
+    #[arg(long, value_name = "P", default_value_t = 0.8)]
+    pub power: f64,
+    /// Numbers of units to answer for; by default the planned one.
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub units: Vec<usize>,
+    /// Read the pilot although the registered plan is not complete; this is recorded.
     #[arg(long)]
     pub peek: bool,
     /// Print as JSON.

@@ -104,6 +104,8 @@ fn dispatch(command: &Command, verbose: u8, output: &Output) -> Result<Exit, Fai
         Command::Verdict(args) => commands::verdict::verdict(args, output),
         Command::Invalidate(args) => commands::withdraw::invalidate(args, output),
         Command::Retract(args) => commands::withdraw::retract(args, output),
+        Command::Export(args) => commands::export::export(args, output),
+        Command::Power(args) => commands::power::power(args, output),
         Command::Lineage(args) => commands::lineage::lineage(args, output),
         Command::Report(args) => commands::report::report(args, output),
         Command::Audit(args) => commands::audit::audit(args, output),

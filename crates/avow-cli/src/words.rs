@@ -4,8 +4,10 @@ pub mod denominators;
 pub mod deviation;
 pub mod difference;
 pub mod finding;
+pub mod forms;
 pub mod manuscript;
 pub mod reason;
+pub mod steps;
 pub mod verdict;
 pub mod witness;
 

@@ -198,7 +198,8 @@ fn a_predicate_that_cannot_be_evaluated_is_reported_and_excludes_nothing() {
 
 #[test]
 fn excluding_everything_of_a_vast_product_ends() {
-    let vast = |name: &str| axis(name, Points::Seeds { count: 1 << 40, salt: None, fresh: false, root: None });
+    let vast =
+        |name: &str| axis(name, Points::Seeds { count: 1 << 40, salt: None, fresh: false, root: None });
     let mut plan = plan(vec![vast("a"), vast("b")], vec![shell("none", "", &[])]);
     plan.exclude = vec![formula("axes.a + axes.b > 0")];
     // It gives up, and takes the member to exist: too much work is better than a wrong absence.

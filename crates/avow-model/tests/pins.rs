@@ -107,6 +107,8 @@ fn claim() -> Claim {
             smallest: Some(0.02),
             unpaired: false,
             equal_spread: false,
+            log: false,
+            range: None,
         },
     };
     let part = Part {
@@ -141,6 +143,8 @@ fn claim() -> Claim {
         silent_on: Some("other sizes".to_owned()),
         after: None,
         weight: None,
+        gate: None,
+        sequential: false,
         test: Test::All(vec![Test::One(Box::new(part)), Test::Unmeasured]),
     }
 }

@@ -234,14 +234,6 @@ const fn word_later(word: &'static str, help: &'static str) -> Word {
     Word { word, since: Since::Later, help }
 }
 
-/// An empty table for forms that only a later version has.
-static UNBUILT: Table = Table { name: "later", about: "Brought by a later version.", keys: &[], with: &[] };
-
-/// A form that a later version brings.
-const fn form_later(word: &'static str) -> Form {
-    Form { word, table: &UNBUILT, since: Since::Later }
-}
-
 #[cfg(test)]
 mod tests {
     #[test]

@@ -267,7 +267,16 @@ mod tests {
     }
 
     fn inference(method: Method, side: Side) -> Inference {
-        Inference { method, side, deterministic: false, smallest: None, unpaired: false, equal_spread: false, log: false, range: None }
+        Inference {
+            method,
+            side,
+            deterministic: false,
+            smallest: None,
+            unpaired: false,
+            equal_spread: false,
+            log: false,
+            range: None,
+        }
     }
 
     fn smallest(rule: &Rule, method: Method, n: u64) -> (f64, bool) {

@@ -148,7 +148,9 @@ pub(crate) fn betting_interval(values: &[f64], range: (f64, f64), error: f64) ->
     let kept = |m: f64| !stakes.excludes(m, error);
     let at = |i: usize| (i as f64 + 0.5) / GRID as f64;
     let back = |m: f64| range.0 + (range.1 - range.0) * m;
-    let (Some(first), Some(last)) = ((0..GRID).find(|i| kept(at(*i))), (0..GRID).rev().find(|i| kept(at(*i)))) else {
+    let (Some(first), Some(last)) =
+        ((0..GRID).find(|i| kept(at(*i))), (0..GRID).rev().find(|i| kept(at(*i))))
+    else {
         let mean = sum::mean(values);
         return (mean, mean);
     };

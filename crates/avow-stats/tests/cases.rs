@@ -7,6 +7,7 @@ mod common;
 use avow_stats::agreement::{TwoRaters, Weighting, fleiss};
 use avow_stats::correlation::{Coefficient, Joined};
 use avow_stats::difference::{mann_whitney, student, welch};
+use avow_stats::null::calibrate;
 use avow_stats::power::{Arms, Tails, t_power};
 use avow_stats::proportion::{self, Arm};
 use avow_stats::survival::{Curve, Time, log_rank};
@@ -207,4 +208,38 @@ fn power() {
             close(have, numbers(&case["want"])[0], 1e-8, kind);
         }
     }
+}
+
+#[test]
+fn calibration_against_a_permutation_null() {
+    let file: Value = serde_json::from_str(include_str!("data/calibrated.json")).unwrap();
+    let cases = file["cases"].as_array().unwrap();
+    assert!(cases.len() >= 30);
+    let (mut above, mut at) = (0, 0);
+    for case in cases {
+        let number = |key: &str| case[key].as_f64().unwrap();
+        let level: Level = case["alpha"].as_str().unwrap().parse().unwrap();
+        let nulls = numbers(&case["nulls"]);
+        let found = calibrate(number("observed"), &nulls, level, case["ceiling"].as_f64()).unwrap();
+        // The package computes in 32 bits: thresholds are scores and exact, quotients are good to 1e-6.
+        assert_eq!(found.threshold, number("threshold"), "{case}");
+        assert!((found.p - number("p")).abs() < 1e-6, "{case}");
+        assert!((found.score - number("score")).abs() < 1e-5, "have {}, {case}", found.score);
+        above += u32::from(found.score > 0.0);
+        at += u32::from(found.score == 0.0);
+    }
+    assert!(above > 5 && at > 5, "both kinds of answers occur: {above}, {at}");
+}
+
+#[test]
+fn there_are_two_hundred_cases_from_elsewhere() {
+    let count = |text: &str| -> usize {
+        let file: Value = serde_json::from_str(text).unwrap();
+        match &file["cases"] {
+            Value::Array(cases) => cases.len(),
+            kinds => kinds.as_object().unwrap().values().map(|cases| cases.as_array().unwrap().len()).sum(),
+        }
+    };
+    let all = count(include_str!("data/reference.json")) + count(include_str!("data/calibrated.json"));
+    assert!(all >= 200, "{all}");
 }

@@ -81,7 +81,10 @@ impl Counter<'_> {
     fn values(&mut self, count: &Count, fixed: &Fixed) -> Vec<(Value, Option<bool>)> {
         let mut values: Vec<Value> = Vec::new();
         for part in count.of.parts() {
-            let part = Part { per: vec![count.over.clone()], ..narrowed(part, fixed, &count.over) };
+            // What further counts inside count over is open here as well.
+            let per = std::iter::once(count.over.clone()).chain(counted(&count.of)).collect();
+            let mut part = Part { per, ..narrowed(part, fixed, &count.over) };
+            part.replicate = part.replicate.filter(|unit| !part.per.contains(unit));
             for joined in join::join(self.context.evidence, self.context.readings, &part).unwrap_or_default()
             {
                 let own = joined.per.into_iter().find(|(name, _)| *name == count.over);
@@ -134,6 +137,15 @@ impl Counter<'_> {
             }
         }
         all
+    }
+}
+
+/// The dimensions that counts inside a test count over.
+fn counted(test: &Test) -> Vec<String> {
+    match test {
+        Test::Count(count) => std::iter::once(count.over.clone()).chain(counted(&count.of)).collect(),
+        Test::All(tests) | Test::Any(tests) => tests.iter().flat_map(counted).collect(),
+        Test::One(_) | Test::Unmeasured => Vec::new(),
     }
 }
 

@@ -1,7 +1,8 @@
 //! From a rule's numbers to a fit, by the registered method.
 
 use avow_model::claim::{
-    Bound, Coefficient, Condition, Inference, Method, RankStatistic, Rule, Scale, Statistic, TrendOf, Weighting,
+    Bound, Coefficient, Condition, Inference, Method, RankStatistic, Rule, Scale, Statistic, TrendOf,
+    Weighting,
 };
 use avow_model::value::Value;
 use avow_stats::agreement::{self, TwoRaters};

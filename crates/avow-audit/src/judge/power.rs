@@ -11,6 +11,7 @@ use avow_model::claim::{
 use avow_model::expression::Expression;
 use avow_model::ledger::Ledger;
 use avow_model::plan::Plan;
+use avow_stats::noise::Noise;
 use avow_stats::power::{Arms, Tails, t_power};
 use avow_stats::rng::{Draw, Draws, Key};
 use avow_stats::{Adjusted, Decision, Level, decide, sum};
@@ -150,7 +151,8 @@ fn by_formula(part: &Part, assumed: &Assumed, n: usize, alpha: Level, members: u
         if gap >= 0.0 {
             return t_power(arms, gap, n as f64, level, Tails::Directed);
         }
-        t_power(arms, gap, n as f64, level, Tails::Either) - t_power(arms, gap, n as f64, level, Tails::Directed)
+        t_power(arms, gap, n as f64, level, Tails::Either)
+            - t_power(arms, gap, n as f64, level, Tails::Directed)
     };
     Ok(Power { n, alone: power(alpha), in_family: power(alpha.split(members)), error: 0.0 })
 }
@@ -246,6 +248,21 @@ pub fn is_known(part: &Part) -> bool {
     plain && shaped && part.crossed.is_none()
 }
 
+/// The fewest pilot units that are trusted to know their spread, and whose deviations may be drawn from.
+pub const TRUSTED: usize = 10;
+
+/// The standard deviation that a pilot's deviations tell; of fewer than ten the upper 80 % end, because a small pilot
+/// does not know its own spread. `None` where they tell nothing.
+pub fn spread(pilot: &[f64]) -> Option<f64> {
+    let count = pilot.len();
+    if count < 2 {
+        return None;
+    }
+    let noise = Noise { sd: (sum::sum(pilot.iter().map(|x| x * x)) / count as f64).sqrt(), df: count - 1 };
+    let deviation = if count < TRUSTED { noise.interval("0.4".parse().ok()?).high } else { noise.sd };
+    (deviation > 0.0 && deviation.is_finite()).then_some(deviation)
+}
+
 /// A claim whose power can be asked: one member of it.
 #[derive(Clone, Debug)]
 pub struct Question<'a> {
@@ -318,8 +335,10 @@ fn residuals(evidence: &Evidence<'_>, readings: &Readings, part: &Part) -> Vec<f
     let members = join::join(evidence, readings, part).unwrap_or_default();
     let mut all = Vec::new();
     for joined in members {
-        let whole = if part.rule.inference().is_some_and(Inference::is_unpaired) { Whole::Arm } else { Whole::Unit };
-        let Ok(numbers) = sample(&joined, &[0], whole, &Missing::Drop { void_above: "1".to_owned() }).0 else {
+        let whole =
+            if part.rule.inference().is_some_and(Inference::is_unpaired) { Whole::Arm } else { Whole::Unit };
+        let Ok(numbers) = sample(&joined, &[0], whole, &Missing::Drop { void_above: "1".to_owned() }).0
+        else {
             continue;
         };
         let log = part.rule.inference().is_some_and(|inference| inference.log);

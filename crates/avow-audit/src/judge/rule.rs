@@ -135,7 +135,9 @@ fn too_few(reason: Reason, settings: &Settings, whole: Whole, used: usize, numbe
         _ if resampled && whole == Whole::Arm => Some(avow_stats::Method::Welch.word()),
         _ if resampled => Some(avow_stats::Method::T.word()),
         Method::Kappa => Some("a permutation at bound 0"),
-        Method::TheilSen | Method::PowerOffset if smallest >= 4 => Some(avow_stats::Method::LeastSquares.word()),
+        Method::TheilSen | Method::PowerOffset if smallest >= 4 => {
+            Some(avow_stats::Method::LeastSquares.word())
+        }
         _ => None,
     };
     Reason::TooFew { method: method.word(), least: method.minimum_n(), instead }
@@ -144,7 +146,9 @@ fn too_few(reason: Reason, settings: &Settings, whole: Whole, used: usize, numbe
 /// The units that a sequential design has looked at: all up to the last one with any number. Those after it have not
 /// been made yet, which is no loss.
 fn until_now(joined: &Joined) -> Joined {
-    let made = |unit: &usize| joined.slots(*unit).iter().any(|slot| !matches!(slot, Slot::Missing | Slot::Unplanned));
+    let made = |unit: &usize| {
+        joined.slots(*unit).iter().any(|slot| !matches!(slot, Slot::Missing | Slot::Unplanned))
+    };
     let looked = (0..joined.units.len()).filter(made).max().map_or(0, |last| last + 1);
     Joined { units: joined.units[..looked].to_vec(), ..joined.clone() }
 }

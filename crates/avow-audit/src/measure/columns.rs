@@ -67,8 +67,12 @@ impl Columns {
         let is_key = |name: &String| declared.keys.contains(name);
         if declared.format == MeasurementFormat::TidyTable {
             let (name, value) = (place(&"name".to_owned())?.0, place(&"value".to_owned())?.0);
-            let others: Vec<String> =
-                names.iter().enumerate().filter(|(i, _)| *i != name && *i != value).map(|(_, n)| n.clone()).collect();
+            let others: Vec<String> = names
+                .iter()
+                .enumerate()
+                .filter(|(i, _)| *i != name && *i != value)
+                .map(|(_, n)| n.clone())
+                .collect();
             let keys = if declared.keys.is_empty() { all(&others)? } else { keys };
             let wanted = declared.values.clone();
             return Ok(Columns { keys, values: Vec::new(), tidy: Some((name, value)), wanted });

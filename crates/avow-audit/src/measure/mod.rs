@@ -337,7 +337,12 @@ impl<'a> MemberReader<'a> {
             return;
         }
         let Some(value) = field("value") else {
-            return self.problem(file.declared, line, Some(name), Reason::Without { field: "value".to_owned() });
+            return self.problem(
+                file.declared,
+                line,
+                Some(name),
+                Reason::Without { field: "value".to_owned() },
+            );
         };
         let is_key = |key: &String| match file.declared.keys.as_slice() {
             [] => key != "name" && key != "value",

@@ -51,7 +51,13 @@ pub fn stage(name: &str, scope: &[&str], format: MeasurementFormat) -> Stage {
         keep: Keep::Content,
         holdout: false,
     };
-    let file = MeasurementFile { output: "result".to_owned(), format, values: vec![], keys: vec![], pointers: BTreeMap::new() };
+    let file = MeasurementFile {
+        output: "result".to_owned(),
+        format,
+        values: vec![],
+        keys: vec![],
+        pointers: BTreeMap::new(),
+    };
     let references: Vec<String> = scope.iter().map(|axis| format!("${{axes.{axis}}}")).collect();
     let command = format!("python3 {name}.py {}", references.join(" "));
     Stage {
@@ -80,7 +86,17 @@ pub fn plan(mut axes: Vec<Axis>, mut stages: Vec<Stage>, mut claims: Vec<Claim>)
     stages.sort_by(|a, b| a.name.cmp(&b.name));
     claims.sort_by(|a, b| a.name.cmp(&b.name));
     let params = BTreeMap::from([("n".to_owned(), Value::Int(100))]);
-    Plan { experiment: "lab".to_owned(), params, axes, exclude: vec![], pilot: vec![], seen: vec![], registration: BTreeMap::new(), stages, claims }
+    Plan {
+        experiment: "lab".to_owned(),
+        params,
+        axes,
+        exclude: vec![],
+        pilot: vec![],
+        seen: vec![],
+        registration: BTreeMap::new(),
+        stages,
+        claims,
+    }
 }
 
 /// A primary claim.

@@ -8,7 +8,7 @@ use avow_audit::{Audit, Finding, Hiding, Report, Word};
 use avow_engine::record_exposure;
 use avow_model::plan::Plan;
 
-use crate::args;
+use crate::args::{self, VerdictForm};
 use crate::context::{Reading, Spec};
 use crate::exit::Exit;
 use crate::failure;
@@ -31,10 +31,14 @@ pub fn verdict(args: &args::Verdict, output: &Output) -> Result<Exit, Failure> {
     }
     let report = report(&spec, plan, args.peek)?;
     let exit = damage(&report, output);
-    if args.json {
+    if args.json || args.format == VerdictForm::Json {
         output.json(&report)?;
     } else if report.hidden {
         hidden(&report, output)?;
+    } else if args.format == VerdictForm::Markdown {
+        output.data(words::forms::markdown(&report).trim_end())?;
+    } else if args.format == VerdictForm::Latex {
+        output.data(words::forms::latex(&report).trim_end())?;
     } else if let Some(claim) = &args.explain {
         let text = words::verdict::explained(plan, &report, claim).unwrap_or_default();
         output.data(text.trim_end())?;

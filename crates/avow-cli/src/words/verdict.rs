@@ -23,7 +23,13 @@ pub fn lines(plan: &Plan, report: &Report, output: &Output) -> String {
         }
     }
     out.push_str(&standing(report, false));
+    out.push_str(&seen(plan));
     out
+}
+
+/// What the author says was looked at before.
+fn seen(plan: &Plan) -> String {
+    plan.seen.iter().map(|text| format!("Seen before: {text}\n")).collect()
 }
 
 fn claims(plan: &Plan, verdicts: &[&Verdict], output: &Output) -> String {
@@ -100,7 +106,7 @@ fn spelled(verdict: &Verdict) -> String {
 fn row(verdict: &Verdict) -> Vec<String> {
     vec![
         spelled(verdict),
-        format!("{}{}", verdict.claim, at(&verdict.member)),
+        format!("{}{}", verdict.claim, place(&verdict.member)),
         figures(verdict),
         // A void member counts in its family with q = 1, which says nothing to a reader.
         verdict
@@ -330,6 +336,13 @@ pub fn explained(plan: &Plan, report: &Report, claim: &str) -> Option<String> {
     }
     for verdict in members {
         out.push_str(&one(verdict, report));
+        for (name, text) in crate::words::steps::of(declared, verdict, report) {
+            out.push_str(&format!("  {name:<12} {text}\n"));
+        }
+        for units in crate::words::steps::seeds(plan, declared) {
+            out.push_str(&format!("  {:<12} {units}\n", "seeds"));
+        }
+        out.push('\n');
     }
     for (word, means) in &declared.means {
         out.push_str(&format!("  {:<12} {}\n", format!("if {word}"), means.trim()));
@@ -338,13 +351,14 @@ pub fn explained(plan: &Plan, report: &Report, claim: &str) -> Option<String> {
         out.push_str(&format!("  {:<12} {}\n", "silent on", silent.trim()));
     }
     out.push_str(&standing(report, true));
+    out.push_str(&seen(plan));
     Some(out)
 }
 
 fn one(verdict: &Verdict, report: &Report) -> String {
     let mut rows: Vec<(&str, String)> = Vec::new();
     let word = verdict.word.map_or_else(|| "no verdict in this tier".to_owned(), |w| capital(w.word()));
-    rows.push(("verdict", format!("{word}{}", at(&verdict.member))));
+    rows.push(("verdict", format!("{word}{}", place(&verdict.member))));
     if let Some(reason) = &verdict.reason {
         rows.push(("reason", reason_words(reason)));
     }
@@ -386,7 +400,7 @@ fn one(verdict: &Verdict, report: &Report) -> String {
     if !verdict.evidence.is_empty() {
         rows.push(("evidence", evidence(verdict)));
     }
-    rows.into_iter().map(|(name, text)| format!("  {name:<12} {text}\n")).collect::<String>() + "\n"
+    rows.into_iter().map(|(name, text)| format!("  {name:<12} {text}\n")).collect::<String>()
 }
 
 fn family(verdict: &Verdict) -> String {
@@ -424,7 +438,7 @@ fn units(verdict: &Verdict) -> String {
 }
 
 fn piece(piece: &Piece) -> String {
-    let place = if piece.at.is_empty() { piece.rule.to_owned() } else { at(&piece.at) };
+    let place = if piece.at.is_empty() { piece.rule.to_owned() } else { place(&piece.at) };
     let estimate = piece.estimate.map(|e| format!(" {}", number(e))).unwrap_or_default();
     let interval = piece.interval.map(|i| format!(" {}", span(i))).unwrap_or_default();
     let expected = match (piece.expected, piece.margin) {
@@ -444,7 +458,8 @@ fn evidence(verdict: &Verdict) -> String {
     format!("{} files: {}{more}", artifacts.len(), shown.join(" "))
 }
 
-fn at(pairs: &[(String, Value)]) -> String {
+/// `[width=4]`: which member of a family it is.
+pub fn place(pairs: &[(String, Value)]) -> String {
     if pairs.is_empty() {
         return String::new();
     }

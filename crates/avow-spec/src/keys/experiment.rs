@@ -13,7 +13,10 @@ pub(crate) static CORRECTIONS: &[Word] = &[
     word("none", "no correction; every output says so"),
     word("hochberg", "step-up, under positive dependence"),
     word("hommel", "step-up, under positive dependence"),
-    word("max", "one permutation for all members, which share their units: means against one bound, eight units or more"),
+    word(
+        "max",
+        "one permutation for all members, which share their units: means against one bound, eight units or more",
+    ),
     word("bh", "false discovery rate"),
     word("by", "false discovery rate, any dependence"),
 ];
@@ -22,14 +25,27 @@ static FAMILY_KEYS: &[Key] = &[
     key("alpha", Shape::Share, "`analysis.alpha`", "the level of the family, above 0 and below 0.5"),
     key("correct", Shape::Word(CORRECTIONS), "`analysis.correct`", "how the members are corrected"),
     key("design", Shape::Word(DESIGNS), "`analysis.design`", "whether the data may be looked at at any time"),
-    key("directions", Shape::Word(DIRECTIONS), "`analysis.directions`", "how errors of direction are controlled"),
-    key("gate", Shape::Name, "none", "another family, all of whose claims must be Supported before this one is tested"),
+    key(
+        "directions",
+        Shape::Word(DIRECTIONS),
+        "`analysis.directions`",
+        "how errors of direction are controlled",
+    ),
+    key(
+        "gate",
+        Shape::Name,
+        "none",
+        "another family, all of whose claims must be Supported before this one is tested",
+    ),
     key("assume", Shape::Word(DEPENDENCE), "nothing", "what `hochberg` and `hommel` need of the p-values"),
 ];
 
 static DESIGNS: &[Word] = &[
     word("fixed", "judged once all planned units are in"),
-    word("sequential", "judged after every unit, in registered order; the level holds for all looks together"),
+    word(
+        "sequential",
+        "judged after every unit, in registered order; the level holds for all looks together",
+    ),
 ];
 
 static DIRECTIONS: &[Word] = &[
@@ -54,7 +70,12 @@ pub(crate) static ANALYSIS: Table = Table {
     keys: &[
         key("alpha", Shape::Share, "0.05", "the level, above 0 and below 0.5"),
         key("correct", Shape::Word(CORRECTIONS), "holm", "how a family's members are corrected"),
-        key("design", Shape::Word(DESIGNS), "fixed", "whether the data may be looked at before all units are in"),
+        key(
+            "design",
+            Shape::Word(DESIGNS),
+            "fixed",
+            "whether the data may be looked at before all units are in",
+        ),
         key("directions", Shape::Word(DIRECTIONS), "usual", "how errors of direction are controlled"),
     ],
     with: &[],
@@ -147,7 +168,11 @@ const SEEN_KEY: Shape = Shape::Either(&[Shape::Text, Shape::List(&Shape::Text)])
 static PILOT: Table = Table {
     name: "pilot",
     about: "Cells that are run like any other, that calibration and power may look at, and that no claim uses.",
-    keys: &[must("where", EXCLUDED_KEY, "values of axes, `{seed: [0, 1]}` (derived seeds are counted from 0), or a predicate such as `axes.depth > 8`")],
+    keys: &[must(
+        "where",
+        EXCLUDED_KEY,
+        "values of axes, `{seed: [0, 1]}` (derived seeds are counted from 0), or a predicate such as `axes.depth > 8`",
+    )],
     with: &[],
 };
 static STUDIES: &[Word] = &[

@@ -146,8 +146,7 @@ static MEASUREMENT_TABLE: Table = Table {
     ],
     with: &[],
 };
-const VALUES: Shape =
-    Shape::Either(&[Shape::List(&Shape::Text), Shape::Named(Names::Thing, &Shape::Text)]);
+const VALUES: Shape = Shape::Either(&[Shape::List(&Shape::Text), Shape::Named(Names::Thing, &Shape::Text)]);
 static MEASUREMENT: Shape = Shape::Either(&[Shape::Path, Shape::Map(&MEASUREMENT_TABLE)]);
 
 static RESOURCES: Table = Table {

@@ -324,7 +324,8 @@ fn collision(cx: &Cx<'_>, entry: &Entry, points: &Points) {
     for index in 0..axis.len() {
         let Some(value) = axis.value(index) else { return };
         if let Some(first) = seen.insert(key(&value), index) {
-            let message = format!("seeds {first} and {index} of `{}` are equal by chance ({value})", entry.key);
+            let message =
+                format!("seeds {first} and {index} of `{}` are equal by chance ({value})", entry.key);
             let hint = "they are one cell in two places; `salt: TEXT` derives others";
             cx.push(Diagnostic::warning("seed-collision", entry.at.clone(), message).hint(hint));
             return;

@@ -389,7 +389,10 @@ impl Reader<'_, '_, '_> {
         let replicate = self.replicate(node, &chosen, &mut used);
         let clusters = self.clusters(node, &chosen, &mut used);
         let mut leftover = chosen.leftover(axes, &used);
-        leftover.retain(|name| !self.determined(&chosen, &used, name));
+        // A dimension that is folded away fixes no other one.
+        let folded = |name: &String| reduce.iter().any(|fold| fold.dimension == *name);
+        let kept: BTreeSet<String> = used.iter().filter(|name| !folded(name)).cloned().collect();
+        leftover.retain(|name| !self.determined(&chosen, &kept, name));
         let lost = rule_node.get("kind").and_then(|n| n.text()).is_some_and(rule::runs_along)
             && rule_node.get("along").is_none();
         // A dimension that was dealt with wrongly is complained about already.

@@ -22,7 +22,8 @@ pub(super) fn read(cx: &Cx<'_>, axes: &Axes) -> Vec<Expression> {
     let node = cx.spec.root().get("exclude");
     let mut found: Vec<(Expression, Range<usize>)> = Vec::new();
     for item in node.and_then(|n| n.items()).unwrap_or_default() {
-        let predicate = if item.is_map() { mapping(cx, axes, item, false) } else { predicate(cx, axes, item) };
+        let predicate =
+            if item.is_map() { mapping(cx, axes, item, false) } else { predicate(cx, axes, item) };
         found.extend(predicate.map(|expression| (expression, item.span.clone())));
     }
     for group in &axes.groups {
@@ -56,7 +57,8 @@ pub(super) fn pilot(cx: &Cx<'_>, axes: &Axes) -> Vec<Expression> {
 fn mapping(cx: &Cx<'_>, axes: &Axes, node: &Node, counted: bool) -> Option<Expression> {
     let mut parts = Vec::new();
     for entry in node.entries() {
-        let seeds = axes.get(&entry.key).is_some_and(|known| matches!(known.axis.points, Points::Seeds { .. }));
+        let seeds =
+            axes.get(&entry.key).is_some_and(|known| matches!(known.axis.points, Points::Seeds { .. }));
         let dimension = if counted && seeds { format!("{}.{INDEX}", entry.key) } else { entry.key.clone() };
         let items = entry.value.one_or_more();
         if items.is_empty() || items.len() > LISTED {

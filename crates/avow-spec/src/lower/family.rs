@@ -254,7 +254,9 @@ impl Resolver<'_, '_> {
         }
         let one_bound = |bound: &Bound| !matches!(bound, Bound::Between { .. });
         let fine = match &draft.part.rule {
-            Rule::Threshold { statistic: Statistic::Mean, bound, inference } => one_bound(bound) && !inference.log,
+            Rule::Threshold { statistic: Statistic::Mean, bound, inference } => {
+                one_bound(bound) && !inference.log
+            }
             Rule::Difference { bound, .. } => one_bound(bound) && draft.arms == Arms::Paired,
             _ => false,
         };

@@ -153,7 +153,9 @@ fn measurement(cx: &Cx<'_>, node: &Node, entry: Option<&Entry>, outputs: &mut Ou
     let file = if node.is_map() { node.get("file")? } else { node };
     let (path, folder) = written_path(cx, file)?;
     let nested = node.get("values").is_some_and(|n| n.is_map());
-    let listed = ["values", "keys"].iter().any(|key| node.get(key).and_then(|n| n.items()).is_some_and(|items| !items.is_empty()));
+    let listed = ["values", "keys"]
+        .iter()
+        .any(|key| node.get(key).and_then(|n| n.items()).is_some_and(|items| !items.is_empty()));
     let format = format_of(cx, file, (&path, folder), nested, listed)?;
     let stem = path.rsplit('/').next().unwrap_or(&path).split('.').next().unwrap_or_default();
     let given = node.get("name").and_then(|n| n.text());
@@ -314,14 +316,13 @@ fn from_signature(cx: &Cx<'_>, stage: &Entry, op: &OpSignature, with: &With<'_>,
     made.measured = true;
     outputs.made.insert("measurements".to_owned(), made);
     let format = MeasurementFormat::TidyJsonLines;
-    let file =
-        MeasurementFile {
-            output: "measurements".to_owned(),
-            format,
-            values: Vec::new(),
-            keys: Vec::new(),
-            pointers: BTreeMap::new(),
-        };
+    let file = MeasurementFile {
+        output: "measurements".to_owned(),
+        format,
+        values: Vec::new(),
+        keys: Vec::new(),
+        pointers: BTreeMap::new(),
+    };
     outputs.files.push(file);
     for measurement in &op.measurements {
         let keys = Some(measurement.keys.iter().map(|k| (*k).to_owned()).collect());

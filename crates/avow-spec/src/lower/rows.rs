@@ -24,65 +24,77 @@ const ROWS: usize = 200;
 
 /// The rows of a table: the first column holds the values, the others are attributes.
 pub(super) fn table(cx: &Cx<'_>, entry: &Entry, from: &Node) -> Option<Points> {
-    let wrong = |message: String, hint: &str| {
-        let diagnostic = Diagnostic::error("table", from.span.clone(), message);
-        cx.push(if hint.is_empty() { diagnostic } else { diagnostic.hint(hint) });
-        None
-    };
     let (path, folder) = super::outputs::project_path(cx, from, from.text()?)?;
+    match points_of(cx, &path, folder) {
+        Ok(points) => Some(points),
+        Err((message, hint)) => {
+            let message = format!("the axis `{}` cannot be read: {message}", entry.key);
+            let hint = Some(hint.to_owned()).filter(|hint| !hint.is_empty());
+            cx.push(Diagnostic::error("table", from.span.clone(), message).maybe_hint(hint));
+            None
+        }
+    }
+}
+
+/// What is wrong with a table, and what to do.
+type Wrong = (String, &'static str);
+
+fn points_of(cx: &Cx<'_>, path: &str, folder: bool) -> Result<Points, Wrong> {
     let tabs = path.to_ascii_lowercase().ends_with(".tsv");
     if folder || !(tabs || path.to_ascii_lowercase().ends_with(".csv")) {
-        return wrong(format!("`{path}` is no table"), "an axis is read from a `.csv` or `.tsv` file");
+        return Err((format!("`{path}` is no table"), "an axis is read from a `.csv` or `.tsv` file"));
     }
-    let Some(text) = cx.world.text(&path) else {
-        return wrong(format!("there is no file `{path}`"), "the path is relative to the project's root");
+    let missing = || (format!("there is no file `{path}`"), "the path is relative to the project's root");
+    let text = cx.world.text(path).ok_or_else(missing)?;
+    let (header, rows) = parsed(text.strip_prefix('\u{feff}').unwrap_or(&text), path, tabs)?;
+    if header.len() == 1 {
+        return Ok(Points::List(rows.into_iter().map(|row| typed(&row[0])).collect()));
+    }
+    let point = |row: Vec<String>| {
+        let cells = header.iter().skip(1).cloned().zip(row[1..].iter().map(|cell| typed(cell)));
+        NamedPoint { name: row[0].clone(), attributes: cells.collect() }
     };
+    let mut points: Vec<NamedPoint> = rows.into_iter().map(point).collect();
+    points.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(Points::Named(points))
+}
+
+type Parsed = (Vec<String>, Vec<Vec<String>>);
+
+/// Header and rows, each value once.
+fn parsed(text: &str, path: &str, tabs: bool) -> Result<Parsed, Wrong> {
+    let syntax = |error: csv::Error| (format!("`{path}` does not parse: {error}"), "");
     let separator = if tabs { b'\t' } else { b',' };
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let mut reader = csv::ReaderBuilder::new().delimiter(separator).from_reader(text.as_bytes());
-    let header: Vec<String> = match reader.headers() {
-        Ok(header) => header.iter().map(|name| name.trim().to_owned()).collect(),
-        Err(error) => return wrong(format!("`{path}` does not parse: {error}"), ""),
-    };
+    let header: Vec<String> =
+        reader.headers().map_err(syntax)?.iter().map(|name| name.trim().to_owned()).collect();
     if let Some(bad) = header.iter().skip(1).find(|name| !Names::Variable.allows(name)) {
         let hint = "columns after the first are attributes: lower-case letters, digits and `_`";
-        return wrong(format!("the column `{}` of `{path}` cannot be an attribute", bad.escape_debug()), hint);
+        return Err((
+            format!("the column `{}` of `{path}` cannot be an attribute", bad.escape_debug()),
+            hint,
+        ));
     }
     if header.iter().skip(1).collect::<BTreeSet<_>>().len() + 1 < header.len() {
-        return wrong(format!("two columns of `{path}` have one name"), "");
+        return Err((format!("two columns of `{path}` have one name"), ""));
     }
     let mut rows: Vec<Vec<String>> = Vec::new();
     for record in reader.records() {
-        match record {
-            Ok(record) => rows.push(record.iter().map(|cell| cell.trim().to_owned()).collect()),
-            Err(error) => return wrong(format!("`{path}` does not parse: {error}"), ""),
-        }
+        rows.push(record.map_err(syntax)?.iter().map(|cell| cell.trim().to_owned()).collect());
         if rows.len() > limits::LISTED {
-            return wrong(format!("`{path}` has more than the {} rows an axis may have", limits::LISTED), "");
+            return Err((format!("`{path}` has more than the {} rows an axis may have", limits::LISTED), ""));
         }
-    }
-    if rows.is_empty() {
-        return wrong(format!("the axis `{}` has no value: `{path}` has no row", entry.key), "");
     }
     let mut seen: BTreeSet<&str> = BTreeSet::new();
-    if let Some(twice) = rows.iter().find(|row| !seen.insert(&row[0])) {
-        return wrong(format!("the value `{}` stands twice in `{path}`", twice[0].escape_debug()), "");
+    for row in &rows {
+        if row[0].is_empty() || !Names::AxisValue.allows(&row[0]) {
+            return Err((format!("`{}` cannot be a value of an axis", row[0].escape_debug()), ""));
+        }
+        if !seen.insert(&row[0]) {
+            return Err((format!("the value `{}` stands twice in `{path}`", row[0].escape_debug()), ""));
+        }
     }
-    if let Some(bad) = rows.iter().find(|row| !Names::AxisValue.allows(&row[0]) || row[0].is_empty()) {
-        return wrong(format!("`{}` cannot be a value of an axis", bad[0].escape_debug()), "");
-    }
-    if header.len() == 1 {
-        return Some(Points::List(rows.into_iter().map(|row| typed(&row[0])).collect()));
-    }
-    let mut points: Vec<NamedPoint> = rows
-        .into_iter()
-        .map(|row| {
-            let cells = header.iter().skip(1).cloned().zip(row[1..].iter().map(|cell| typed(cell)));
-            NamedPoint { name: row[0].clone(), attributes: cells.collect() }
-        })
-        .collect();
-    points.sort_by(|a, b| a.name.cmp(&b.name));
-    Some(Points::Named(points))
+    if rows.is_empty() { Err((format!("`{path}` has no row"), "")) } else { Ok((header, rows)) }
 }
 
 /// A cell as YAML would read it, where that is a number or a truth; otherwise text.
@@ -135,7 +147,10 @@ fn every_two(known: &Known, unordered: bool) -> Points {
             }
             let attributes = [("first", first), ("second", second)];
             let attributes = attributes.map(|(k, v)| (k.to_owned(), v.clone()));
-            points.push(NamedPoint { name: format!("{first}+{second}"), attributes: BTreeMap::from(attributes) });
+            points.push(NamedPoint {
+                name: format!("{first}+{second}"),
+                attributes: BTreeMap::from(attributes),
+            });
         }
     }
     points.sort_by(|a, b| a.name.cmp(&b.name));
@@ -207,62 +222,77 @@ fn zip(cx: &Cx<'_>, axes: &mut Axes) {
     let items = node.items().unwrap_or_default();
     let several = items.iter().any(|item| item.items().is_some());
     let groups: Vec<(Range<usize>, Vec<&Node>)> = match several {
-        true => items.iter().map(|i| (i.span.clone(), i.one_or_more().iter().map(|n| &**n).collect())).collect(),
+        true => {
+            items.iter().map(|i| (i.span.clone(), i.one_or_more().iter().map(|n| &**n).collect())).collect()
+        }
         false => vec![(node.span.clone(), items.iter().map(|n| &**n).collect())],
     };
     let mut used: BTreeSet<String> = BTreeSet::new();
     for (at, members) in groups {
-        let wrong = |at: Range<usize>, message: String, hint: &str| {
-            cx.push(Diagnostic::error("zip", at, message).hint(hint));
-        };
-        let mut names: Vec<String> = members.iter().filter_map(|n| n.text().map(str::to_owned)).collect();
-        names.sort();
-        names.dedup();
-        if names.len() < 2 || names.len() < members.len() {
-            wrong(at, "a zip is of two or more different axes".to_owned(), "e.g. `zip: [width, rate]`");
-            continue;
+        if let Some(group) = zipped(cx, axes, at, &members, &used) {
+            used.extend(group.names.iter().cloned());
+            axes.groups.push(group);
         }
-        if let Some(again) = names.iter().find(|name| used.contains(*name)) {
-            wrong(at, format!("`{again}` is in two groups"), "put all axes that move together into one");
-            continue;
-        }
-        let mut known: Vec<&Known> = Vec::new();
-        for (name, node) in members.iter().filter_map(|n| Some((n.text()?, n))) {
-            match axes.get(name) {
-                None => no_axis(cx, axes, name, node.span.clone()),
-                Some(one) if one.axis.is_derived() => {
-                    let hint = "a derived axis moves with those it is computed from anyhow";
-                    wrong(node.span.clone(), format!("`{name}` is derived"), hint);
-                }
-                Some(one) => known.push(one),
-            }
-        }
-        if known.len() < members.len() {
-            continue;
-        }
-        known.sort_by(|a, b| a.axis.name.cmp(&b.axis.name));
-        if let Some(other) = known.iter().find(|one| one.len() != known[0].len()) {
-            let (a, b) = (&known[0], other);
-            let message = format!(
-                "`{}` has {} values and `{}` has {}: they cannot move together",
-                a.axis.name,
-                a.len(),
-                b.axis.name,
-                b.len()
-            );
-            wrong(at, message, "give all axes of a zip the same number of values");
-            continue;
-        }
-        let count = usize::try_from(known[0].len()).unwrap_or(usize::MAX);
-        if count > ROWS {
-            too_many(cx, at, count);
-            continue;
-        }
-        let row = |i: u64| known.iter().map(|one| one.axis.value(i)).collect::<Option<Vec<Value>>>();
-        let Some(rows) = (0..count as u64).map(row).collect::<Option<Vec<_>>>() else { continue };
-        used.extend(names.iter().cloned());
-        axes.groups.push(Group { names, rows, at });
     }
+}
+
+/// One group of axes that move together.
+fn zipped(
+    cx: &Cx<'_>,
+    axes: &Axes,
+    at: Range<usize>,
+    members: &[&Node],
+    used: &BTreeSet<String>,
+) -> Option<Group> {
+    let wrong = |message: String, hint: &str| {
+        cx.push(Diagnostic::error("zip", at.clone(), message).hint(hint));
+        None
+    };
+    let mut names: Vec<String> = members.iter().filter_map(|n| n.text().map(str::to_owned)).collect();
+    names.sort();
+    names.dedup();
+    if names.len() < 2 || names.len() < members.len() {
+        return wrong("a zip is of two or more different axes".to_owned(), "e.g. `zip: [width, rate]`");
+    }
+    if let Some(again) = names.iter().find(|name| used.contains(*name)) {
+        return wrong(format!("`{again}` is in two groups"), "put all axes that move together into one");
+    }
+    let mut known = real(cx, axes, members)?;
+    known.sort_by(|a, b| a.axis.name.cmp(&b.axis.name));
+    if let Some(other) = known.iter().find(|one| one.len() != known[0].len()) {
+        let (a, b) = (&known[0], other);
+        let lengths = (a.len(), b.len());
+        let message = format!(
+            "`{}` has {} values and `{}` has {}: they cannot move together",
+            a.axis.name, lengths.0, b.axis.name, lengths.1
+        );
+        return wrong(message, "give all axes of a zip the same number of values");
+    }
+    let count = usize::try_from(known[0].len()).unwrap_or(usize::MAX);
+    if count > ROWS {
+        too_many(cx, at, count);
+        return None;
+    }
+    let row = |i: u64| known.iter().map(|one| one.axis.value(i)).collect::<Option<Vec<Value>>>();
+    let rows = (0..count as u64).map(row).collect::<Option<Vec<_>>>()?;
+    Some(Group { names, rows, at })
+}
+
+/// The axes that some nodes name; complains of those that are none, or have no values of their own.
+fn real<'x>(cx: &Cx<'_>, axes: &'x Axes, members: &[&Node]) -> Option<Vec<&'x Known>> {
+    let mut known: Vec<&Known> = Vec::new();
+    for (name, node) in members.iter().filter_map(|n| Some((n.text()?, n))) {
+        match axes.get(name) {
+            None => no_axis(cx, axes, name, node.span.clone()),
+            Some(one) if one.axis.is_derived() => {
+                let hint = "a derived axis moves with those it is computed from anyhow";
+                let message = format!("`{name}` is derived");
+                cx.push(Diagnostic::error("zip", node.span.clone(), message).hint(hint));
+            }
+            Some(one) => known.push(one),
+        }
+    }
+    (known.len() == members.len()).then_some(known)
 }
 
 /// The combinations that a group leaves out, as predicates. Each fixes the first axes to values that occur together
@@ -286,7 +316,9 @@ pub(super) fn absent(cx: &Cx<'_>, axes: &Axes, group: &Group) -> Vec<Expression>
 }
 
 fn forbid(axes: &Axes, names: &[String], rows: &[&[Value]], prefix: &str, out: &mut Vec<String>) {
-    let ([name, others @ ..], Some(known)) = (names, names.first().and_then(|name| axes.get(name))) else { return };
+    let ([name, others @ ..], Some(known)) = (names, names.first().and_then(|name| axes.get(name))) else {
+        return;
+    };
     let mut here: Vec<Value> = Vec::new();
     for row in rows {
         if !here.contains(&row[0]) {

@@ -178,7 +178,12 @@ impl Context<'_, '_, '_> {
             return None;
         }
         if !bounded {
-            self.error("key", given, "only `method: bounded` uses a range", "leave it out, or name the method");
+            self.error(
+                "key",
+                given,
+                "only `method: bounded` uses a range",
+                "leave it out, or name the method",
+            );
         }
         Some((low, high))
     }
@@ -358,7 +363,9 @@ impl Context<'_, '_, '_> {
         };
         self.ceiling(node, &bound, of, statistic, along);
         let (inference, choice) = match of {
-            TrendOf::Unit => self.inference(node, Choice::Paired, &[Method::SignFlip, Method::T, Method::Page]),
+            TrendOf::Unit => {
+                self.inference(node, Choice::Paired, &[Method::SignFlip, Method::T, Method::Page])
+            }
             TrendOf::Pooled => self.inference(node, Choice::Fixed(Method::Jackknife), &[Method::Jackknife]),
         };
         if !self.units_needed(node, &inference) {
@@ -754,8 +761,7 @@ fn attributes_hint(known: &Known) -> String {
 }
 
 /// The methods for one number per unit.
-const ONE_SAMPLE: &[Method] =
-    &[
+const ONE_SAMPLE: &[Method] = &[
     Method::T,
     Method::SignFlip,
     Method::Wilcoxon,

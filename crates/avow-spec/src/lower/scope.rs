@@ -220,7 +220,10 @@ fn reference(cx: &Cx<'_>, axes: &Axes, axis: &str, path: &[String], at: Range<us
     } else if let (Some(fixed), true) = (axes.get(axis), axis != REPEAT)
         && let Some(other) = values.iter().find(|value| fixed.own(value).is_none())
     {
-        wrong(format!("`{spelled}` is `{other}` somewhere, which `{axis}` is not"), "fix it to its own values");
+        wrong(
+            format!("`{spelled}` is `{other}` somewhere, which `{axis}` is not"),
+            "fix it to its own values",
+        );
     }
 }
 

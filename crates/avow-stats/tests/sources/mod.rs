@@ -1,6 +1,6 @@
 //! Sources of one number per unit with mean 0, on which the tables of error rates rest.
 
-#![expect(dead_code, reason = "each test target uses a part")]
+#![allow(dead_code, reason = "each test target uses a part")]
 
 use avow_stats::rng::Draw;
 
