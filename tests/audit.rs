@@ -225,7 +225,6 @@ fn typst_and_markdown_are_bound_as_well() {
         "{}",
         run.stderr
     );
-    sandbox.avow(&["report"]).expect_code(2);
     sandbox.avow(&["report", "--macros", "numbers.doc"]).expect_code(2);
 }
 

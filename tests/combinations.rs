@@ -112,7 +112,7 @@ fn fresh_seeds_come_from_the_first_registration_and_an_amendment_keeps_them() {
     let registered = seeds(&table(&sandbox));
     assert!(before.is_disjoint(&registered), "cells of a registered plan are new: {before:?} {registered:?}");
     sandbox.replace("spec.yaml", "It scores above zero.", "It scores well above zero.");
-    sandbox.avow(&["register", "--accept-warnings"]).expect_code(0);
+    sandbox.avow(&["amend", "--reason", "a clearer text", "--accept-warnings"]).expect_code(0);
     sandbox.avow(&["run"]).expect_code(0);
     assert_eq!(seeds(&table(&sandbox)), registered, "an amendment re-keys nothing");
 }

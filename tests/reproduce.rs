@@ -1,5 +1,4 @@
 //! What is recorded is made again where nothing of it exists, and what differs is named.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use avow_testkit::Sandbox;
 

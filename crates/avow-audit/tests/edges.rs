@@ -16,8 +16,11 @@ use avow_model::plan::MeasurementFormat;
 use avow_model::value::Value;
 use common::*;
 
-/// What the values look like, by arm or level and unit.
-const SHAPES: [(&str, fn(usize, usize) -> f64); 12] = [
+/// A value by arm or level, and unit.
+type Shape = fn(usize, usize) -> f64;
+
+/// What the values look like.
+const SHAPES: [(&str, Shape); 12] = [
     ("plain", |arm, unit| 0.6 + 0.1 * arm as f64 + 0.013 * ((unit * 7) % 5) as f64),
     ("equal", |_, _| 0.7),
     ("zero", |_, _| 0.0),
@@ -247,7 +250,7 @@ fn sound(verdict: &Verdict) -> Result<(), String> {
     for interval in
         [verdict.interval, verdict.marginal_interval, verdict.refuting_interval].into_iter().flatten()
     {
-        if !(interval.low <= interval.high) {
+        if interval.low.partial_cmp(&interval.high).is_none_or(|order| order.is_gt()) {
             return Err(format!("interval {interval:?}"));
         }
     }
@@ -316,7 +319,7 @@ fn no_rule_breaks_at_the_edges() {
     let (mut wrong, mut seen) = (Vec::new(), 0);
     for layout in [Layout::Units, Layout::Arms, Layout::Levels, Layout::Points] {
         for (shape, value) in SHAPES {
-            for units in [0, 1, 2, 3, 5, 8, 10] {
+            for units in [0, 1, 2, 3, 5, 10] {
                 // Ten units are for what needs ten; others enumerate a great deal there.
                 let asked = |case: &&Case| case.layout == layout && (units < 10 || is_resampled(case));
                 let some: Vec<&Case> = all.iter().filter(asked).collect();
@@ -330,7 +333,7 @@ fn no_rule_breaks_at_the_edges() {
             }
         }
     }
-    assert!(seen > 3000, "{seen}");
+    assert!(seen > 2000, "{seen}");
     assert!(wrong.is_empty(), "{} of {seen}\n{}", wrong.len(), wrong.join("\n"));
 }
 

@@ -32,6 +32,9 @@ const LARGEST: u64 = 500_000;
 /// With more members, looking each up is left to the index.
 const LARGEST_HITS: u64 = 200_000;
 
+/// An action, the attempt that stands for it, and the files that it wrote, by output.
+type Written = (ActionDigest, AttemptDigest, Vec<(String, BlobDigest)>);
+
 /// What a run settles, as it goes.
 pub(crate) struct Settled {
     names: Option<Names>,
@@ -40,7 +43,7 @@ pub(crate) struct Settled {
     promised: Vec<Artifact>,
     /// What stood in the last run of the experiment, whatever its plan was.
     before: Hits,
-    stood: Vec<(ActionDigest, AttemptDigest, Vec<(String, BlobDigest)>)>,
+    stood: Vec<Written>,
 }
 
 /// What is kept of a run is kept under these.

@@ -1,5 +1,5 @@
 //! Signatures by a real `ssh-keygen`, and each row of `allowed_signers` against what it says.
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests use files and programs")]
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
 //! Stamps by a real `openssl ts`, and every way in which one can be wrong.
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests use files and programs")]
 
 use std::path::Path;
 use std::process::Command;

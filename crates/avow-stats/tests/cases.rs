@@ -154,7 +154,8 @@ fn counts() {
 
 #[test]
 fn corrections() {
-    for correction in Correction::ALL.into_iter().filter(|c| *c != Correction::None) {
+    use Correction::{BenjaminiHochberg, BenjaminiYekutieli, Bonferroni, Hochberg, Holm, Hommel};
+    for correction in [Holm, Bonferroni, Hochberg, Hommel, BenjaminiHochberg, BenjaminiYekutieli] {
         for case in cases(correction.word()) {
             let adjusted = family::adjust(&numbers(&case["q"]), correction);
             check(correction.word(), &case, &adjusted.iter().map(|a| a.q_tilde).collect::<Vec<f64>>());

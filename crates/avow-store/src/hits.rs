@@ -146,7 +146,6 @@ impl Reader<'_> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use std::sync::Arc;
 

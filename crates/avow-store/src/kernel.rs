@@ -35,7 +35,6 @@ pub(crate) fn begin_writing_back(file: &File, offset: u64, length: u64) {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use std::fs::{self, OpenOptions};
     use std::io::Write;

@@ -179,9 +179,12 @@ fn strip(name: &str, rows: &[&Row], hidden: &BTreeSet<&str>) -> Figure {
     }
 }
 
+/// What a group has in common, its name, and its values.
+type Grouped = (Vec<Value>, (String, Vec<f64>));
+
 /// Values by group, in the order of the groups' values: numbers as numbers.
-fn grouped(rows: &[&Row], by: &[&str]) -> Vec<(Vec<Value>, (String, Vec<f64>))> {
-    let mut groups: Vec<(Vec<Value>, (String, Vec<f64>))> = Vec::new();
+fn grouped(rows: &[&Row], by: &[&str]) -> Vec<Grouped> {
+    let mut groups: Vec<Grouped> = Vec::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for row in rows {
         let key: Vec<Value> = by.iter().filter_map(|dimension| at(row, dimension).cloned()).collect();

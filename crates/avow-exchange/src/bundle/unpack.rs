@@ -143,11 +143,10 @@ impl Files<'_> {
         }
         match (self.tree.entries.get(path), &entry) {
             // As code a file may be executable, as an input it is not: the same bytes are one file.
-            (Some(Entry::File { digest: a, executable }), Entry::File { digest: b, .. }) if a == b => {
-                if *executable {
-                    return Ok(());
-                }
+            (Some(Entry::File { digest: a, executable: true }), Entry::File { digest: b, .. }) if a == b => {
+                return Ok(());
             }
+            (Some(Entry::File { digest: a, .. }), Entry::File { digest: b, .. }) if a == b => {}
             (Some(before), _) if *before != entry => return Err(BundleError::Twice(path.to_owned())),
             _ => {}
         }

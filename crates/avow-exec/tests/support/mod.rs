@@ -94,14 +94,17 @@ impl Bench {
         done
     }
 
-    /// Folders of attempts that hold anything. Empty ones are kept to be used again.
+    /// Folders of attempts that hold anything. Empty ones are kept to be used again, with an empty folder for inputs
+    /// where the attempt had any.
     pub fn leftovers(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.project.work()).unwrap().map(|entry| entry.unwrap().path());
         let attempts = entries.filter(|path| path.file_name().unwrap().len() == 32);
+        let is_empty = |folder: &Path| fs::read_dir(folder).is_ok_and(|mut list| list.next().is_none());
         let used = |folder: &PathBuf| {
-            ["run", "tmp"]
-                .iter()
-                .any(|name| fs::read_dir(folder.join(name)).is_ok_and(|mut list| list.next().is_some()))
+            let inside =
+                ["run", "tmp"].iter().filter_map(|name| fs::read_dir(folder.join(name)).ok()).flatten();
+            let inputs = folder.join("run/inputs");
+            inside.map(|entry| entry.unwrap().path()).any(|path| path != inputs || !is_empty(&path))
         };
         attempts.filter(used).collect()
     }
