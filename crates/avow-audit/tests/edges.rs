@@ -306,7 +306,9 @@ fn problem(case: &Case, verdict: &Verdict, shape: &str, units: usize) -> Option<
     if units == 0 && verdict.word != Some(Word::Void) {
         return Some("there is nothing".to_owned());
     }
-    if spoilt && units > 0 && definite && !case.name.starts_with("exact") {
+    // A curve is three-valued where no inference is made: a level outside refutes it whatever another one is.
+    let by_others = case.name.starts_with("curve") && verdict.decided_by != DecidedBy::Inference;
+    if spoilt && units > 0 && definite && !case.name.starts_with("exact") && !by_others {
         return Some("a value is not finite".to_owned());
     }
     let lone = units == 1 && definite && inferred && !case.name.starts_with("share");
@@ -320,8 +322,9 @@ fn no_rule_breaks_at_the_edges() {
     for layout in [Layout::Units, Layout::Arms, Layout::Levels, Layout::Points] {
         for (shape, value) in SHAPES {
             for units in [0, 1, 2, 3, 5, 10] {
-                // Ten units are for what needs ten; others enumerate a great deal there.
-                let asked = |case: &&Case| case.layout == layout && (units < 10 || is_resampled(case));
+                // Ten units are for what needs ten, and for few shapes: a great deal is drawn and enumerated there.
+                let many = |case: &Case| is_resampled(case) && matches!(shape, "plain" | "equal");
+                let asked = |case: &&Case| case.layout == layout && (units < 10 || many(case));
                 let some: Vec<&Case> = all.iter().filter(asked).collect();
                 for (index, verdict) in judged(&some, layout, value, units) {
                     seen += 1;
@@ -333,7 +336,7 @@ fn no_rule_breaks_at_the_edges() {
             }
         }
     }
-    assert!(seen > 2000, "{seen}");
+    assert!(seen > 1500, "{seen}");
     assert!(wrong.is_empty(), "{} of {seen}\n{}", wrong.len(), wrong.join("\n"));
 }
 

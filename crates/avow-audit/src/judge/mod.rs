@@ -424,7 +424,21 @@ impl Member<'_> {
         };
         self.numbers(&mut verdict, worded);
         verdict.qualifiers.extend(tested.qualifiers.iter().cloned());
+        if verdict.has_no_interval() {
+            self.undefine(&mut verdict);
+        }
         verdict
+    }
+
+    /// Takes back what rests on an interval that could not be computed.
+    fn undefine(&self, verdict: &mut Verdict) {
+        let reason = Reason::Void(Void::Undefined);
+        (verdict.word, verdict.reason) = (Some(Word::Void), Some(reason));
+        (verdict.interval, verdict.refuting_interval, verdict.marginal_interval) = (None, None, None);
+        verdict.means =
+            self.claim.means.get(Word::Void.word()).cloned().filter(|_| has_verdicts(self.claim.tier));
+        verdict.refuted_by.clear();
+        verdict.qualifiers.clear();
     }
 
     fn family(&self) -> Family {

@@ -1,7 +1,7 @@
 //! One part or combination after its test and before its family.
 
 use avow_model::value::Value;
-use avow_stats::{Combination, Decision, Inference, Level, Region, combine, curve};
+use avow_stats::{Combination, Decision, Inference, Level, Region, Void, combine, curve};
 use std::collections::BTreeSet;
 
 use super::reason::Reason;
@@ -51,12 +51,27 @@ pub(super) enum Body {
     Void(Reason),
 }
 
+impl Body {
+    /// Data so large, small or alike that a number overflowed or became 0/0 say nothing: such a test is undefined.
+    fn sound(self) -> Body {
+        let undefined = match &self {
+            Body::Inferred(inference) => {
+                let p = [inference.q, inference.pair.support, inference.pair.refute];
+                !inference.fit.estimate().is_finite() || p.iter().any(|p| p.is_nan())
+            }
+            Body::Decided { estimate, .. } => estimate.is_some_and(|estimate| !estimate.is_finite()),
+            Body::Combined(_) | Body::Void(_) => false,
+        };
+        if undefined { Body::Void(Reason::Void(Void::Undefined)) } else { self }
+    }
+}
+
 impl Tested {
     pub fn new(rule: &'static str, at: Vec<(String, Value)>, body: Body) -> Tested {
         Tested {
             rule,
             at,
-            body,
+            body: body.sound(),
             units: Units::default(),
             qualifiers: Vec::new(),
             pieces: Vec::new(),

@@ -98,6 +98,14 @@ impl Verdict {
     }
 }
 
+impl Verdict {
+    /// Whether an interval that there should be has an end that is no number.
+    pub(super) fn has_no_interval(&self) -> bool {
+        let all = [self.interval, self.refuting_interval, self.marginal_interval];
+        all.into_iter().flatten().any(|interval| interval.low.is_nan() || interval.high.is_nan())
+    }
+}
+
 /// The verdict's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
