@@ -2,7 +2,7 @@
 //! follows them.
 //!
 //! `1,234.5`, `1 234` with a thin or unbreakable space, `.05`, `3e-4`, `3 × 10⁻⁴`, `10^{-4}`, `1.23(4)`, `12 %`,
-//! `2.1×`, `10k`; words are in [`crate::words`]. Decimal commas are not read: `0,91` cannot be told from a list.
+//! `2.1×`, `10k`; words are in `words.rs`. Decimal commas are not read: `0,91` cannot be told from a list.
 
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! A report as one HTML page that needs no network, no script and no other file.
 //!
-//! [`Document`] is what is to be said, in words and numbers that were chosen elsewhere; [`page`] lays it out;
+//! [`Document`] is what is to be said, in words and numbers that were chosen elsewhere; [`page()`] lays it out;
 //! [`plot`] draws. Text is escaped by the template library in every place, so that a spec, a log or a bundle of
 //! somebody else can put no markup into the page. Absent: reading anything, clocks, the choice of what to show.
 
