@@ -59,6 +59,9 @@ pub fn bundle(error: BundleError) -> Failure {
         BundleError::Limit { what, .. } => {
             let hint = match what {
                 "entries" => "if you trust where it came from, `--max-entries` raises the limit",
+                "bytes of manifest" => {
+                    "no bundle that `avow bundle` writes has so long a list; ask for it again"
+                }
                 _ => "if you trust where it came from, `--max-size` raises the limit",
             };
             Failure::new(Exit::Damaged, "the bundle is refused").because(error).hint(hint)

@@ -55,8 +55,7 @@ pub fn bundle(args: &args::Bundle, output: &Output) -> Result<Exit, Failure> {
         output.data(format!("wrote `{}` ({})", path.display(), words::bytes(written.bytes)))?;
         output.data(format!("  name     {}", written.name))?;
         output.data(format!(
-            "  holds    {}, {}",
-            words::count(entries as u64, "entry").replace("entrys", "entries"),
+            "  holds    {entries} entries, {}",
             words::count(written.manifest.runs.len() as u64, "run")
         ))?;
         if absent > 0 {

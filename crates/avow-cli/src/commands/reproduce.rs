@@ -22,6 +22,14 @@ pub fn reproduce(args: &args::Reproduce, output: &Output) -> Result<Exit, Failur
     let spec = original.spec();
     let planned = spec.plan_as_run(output)?;
     let plan = &planned.plan;
+    // Where nothing is registered, they come from nothing, and every member would be another one.
+    if avow_model::seed::is_fresh(plan) {
+        return Err(Failure::new(
+            Exit::Usage,
+            "fresh seeds come from a registration, and an empty store has none",
+        )
+        .hint("`avow run --verify 1` carries out again, in this project, everything that is reused"));
+    }
     let reading = Reading::open(&spec.project, &plan.experiment)?;
     let audit = Audit::gather(plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
     super::verdict::guard(spec, &reading, &audit, args.peek, ("reproduce", original.target()))?;
