@@ -18,6 +18,10 @@ test:
 e2e:
     cargo test -p avow-cli
 
+# The public programs that judge exports; without them their tests are skipped here, and fail in CI.
+validators:
+    .ci/validators .validators
+
 # Write schemas/ and docs/keys.md from the key tables.
 schemas:
     cargo run -q -p avow-cli -- schema > schemas/experiment.schema.json
@@ -43,4 +47,4 @@ deny:
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-ci: test lint bench-smoke deny
+ci: validators test lint bench-smoke deny

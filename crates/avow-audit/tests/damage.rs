@@ -359,7 +359,10 @@ fn damage_that_no_number_reads_is_found_by_a_thorough_look() {
         gather: vec![],
     };
     let mut train = stage("train", &["seed"], MeasurementFormat::FlatJson);
-    train.inputs.insert("data".to_owned(), Input { from, mount: "data.csv".to_owned(), scoring: false });
+    train.inputs.insert(
+        "data".to_owned(),
+        Input { from, mount: "data.csv".to_owned(), scoring: false, licence: None },
+    );
     let claims = vec![claim("high", one(part(mean(above(0.5), Method::T))))];
     let mut lab = Lab::new(plan(vec![seeds(8)], vec![split, train], claims));
     lab.run("split", |_| Some("split".to_owned()));

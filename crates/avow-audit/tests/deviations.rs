@@ -89,6 +89,7 @@ fn preparation_may_be_older_and_what_reads_results_may_not() {
         },
         mount: format!("inputs/{stage}"),
         scoring: false,
+        licence: None,
     };
     let mut split = stage("split", &[], MeasurementFormat::FlatJson);
     split.measurements.clear();
@@ -229,8 +230,10 @@ fn what_follows_a_final_failure_is_final_too() {
         at: BTreeMap::new(),
         gather: vec!["seed".to_owned()],
     };
-    test.inputs
-        .insert("models".to_owned(), Input { from, mount: "inputs/models".to_owned(), scoring: false });
+    test.inputs.insert(
+        "models".to_owned(),
+        Input { from, mount: "inputs/models".to_owned(), scoring: false, licence: None },
+    );
     let train = stage("train", &["seed"], MeasurementFormat::FlatJson);
     let plan = plan(vec![seeds(2)], vec![test, train], vec![]);
     let mut lab = Lab::new(plan.clone());

@@ -34,14 +34,16 @@ fn experiment() -> Lab {
         },
         mount: format!("inputs/{stage}"),
         scoring: false,
+        licence: None,
     };
     let mut split = stage("split", &[], MeasurementFormat::FlatJson);
     split.measurements.clear();
     let data = Artifact::Blob(BlobDigest::of(b"1,2,3"));
     let path = Source::Path { path: "data/digits.csv".to_owned(), artifact: data };
-    split
-        .inputs
-        .insert("raw".to_owned(), Input { from: path, mount: "data/digits.csv".to_owned(), scoring: false });
+    split.inputs.insert(
+        "raw".to_owned(),
+        Input { from: path, mount: "data/digits.csv".to_owned(), scoring: false, licence: None },
+    );
     let mut train = stage("train", &["seed"], MeasurementFormat::FlatJson);
     train.inputs.insert("split".to_owned(), output("split", vec![]));
     train.code = Some(code().digest());

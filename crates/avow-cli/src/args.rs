@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use clap::builder::TypedValueParser as _;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+mod exchange;
 mod registration;
 
+pub use exchange::{CrateEdition, CrateProfile, Export, ExportCrate, ExportForm, ExportInToto, ExportProv};
 pub use registration::{
     Amend, Diff, Invalidate, Ledger, LedgerArg, LedgerProve, LedgerVerify, LedgerWitness, Register, Retract,
     Trust, Witnesses,
@@ -74,7 +76,8 @@ pub enum Command {
     Retract(Retract),
     /// Say how likely the claims are to be supported, and how many units that would take.
     Power(Power),
-    /// Print a plan as the answers of a registration form, or what the store answers of a checklist.
+    /// Write evidence in a form that other programs read, or a plan as the answers of a registration form.
+    #[command(subcommand)]
     Export(Export),
     /// Show everything a number, an artifact or a file rests on.
     Lineage(Lineage),
@@ -381,30 +384,6 @@ pub enum VerdictForm {
     Latex,
     /// Everything.
     Json,
-}
-
-/// `avow export`
-#[derive(Debug, Args)]
-pub struct Export {
-    /// The form.
-    #[arg(value_enum)]
-    pub form: ExportForm,
-    /// The spec; where there is only one in the folder, it need not be named.
-    pub spec: Option<PathBuf>,
-    /// Export although the registered plan is not complete; this is recorded.
-    #[arg(long)]
-    pub peek: bool,
-}
-
-/// What a plan is exported as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ExportForm {
-    /// The answers of the OSF Preregistration, by question.
-    Osf,
-    /// The answers of AsPredicted.
-    Aspredicted,
-    /// The items of the NeurIPS checklist that the store answers.
-    Neurips,
 }
 
 /// `avow power`

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 
 use avow_audit::AuditError;
 use avow_engine::EngineError;
+use avow_exchange::ExchangeError;
 use avow_exchange::bundle::BundleError;
 use avow_exec::worker::protocol::{Difference, Part};
 use avow_exec::{ExecError, Unplaceable};
@@ -75,6 +76,34 @@ pub fn bundle(error: BundleError) -> Failure {
             .because(error)
             .hint("it is damaged, or was changed after it was written: ask for it again"),
         error => Failure::new(Exit::Machine, "the bundle could not be used").because(error),
+    }
+}
+
+/// A failure to write evidence in a foreign form.
+pub fn exchange(error: ExchangeError) -> Failure {
+    match error {
+        ExchangeError::Store(error) => store(error),
+        ExchangeError::Bundle(error) => bundle(error),
+        ExchangeError::Exists(_) => Failure::new(Exit::Usage, "there is something already")
+            .because(error)
+            .hint("give another path with `-o`"),
+        ExchangeError::Citation(_) => Failure::new(Exit::Usage, "the citation cannot be used")
+            .because(error)
+            .hint("`cffconvert --validate` says what the format wants"),
+        ExchangeError::Twice(_) => {
+            Failure::new(Exit::Usage, "the files of the project cannot lie beside the results")
+                .because(error)
+                .hint("give the file or folder another name in the project")
+        }
+        ExchangeError::Changed { .. } => Failure::new(Exit::Damaged, "evidence in the store is damaged")
+            .because(error)
+            .hint("`avow store check` names every damaged file"),
+        ExchangeError::Dangling { .. } => {
+            Failure::new(Exit::Internal, "this is a fault of avow itself").because(error)
+        }
+        ExchangeError::Io { .. } | ExchangeError::Materialise(_) => {
+            Failure::new(Exit::Machine, "the export could not be written").because(error)
+        }
     }
 }
 

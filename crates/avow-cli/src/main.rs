@@ -3,6 +3,7 @@
 //! Every verb is one file under `commands`. Libraries are silent; all sentences for a person are here, and
 //! errors become words in one place ([`failure`], [`output`]).
 
+mod agent;
 mod args;
 mod asking;
 mod circumstances;

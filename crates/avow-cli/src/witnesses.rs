@@ -98,7 +98,7 @@ fn known_signature(proofs: &Proofs, head: RegistrationDigest) -> Result<Option<(
 }
 
 /// The key that git signs with, else the only one that the agent holds, else the usual file.
-fn usual_key(root: &Path) -> Result<PathBuf, Failure> {
+pub fn usual_key(root: &Path) -> Result<PathBuf, Failure> {
     if git::ask(root, &["config", "gpg.format"]).as_deref() == Some("ssh")
         && let Some(key) =
             git::ask(root, &["config", "user.signingkey"]).filter(|key| !key.starts_with("key::"))

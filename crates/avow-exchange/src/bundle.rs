@@ -22,7 +22,7 @@ mod structure;
 mod unpack;
 mod write;
 
-pub use contents::{Contents, Wanted};
+pub use contents::{Contents, Wanted, registrations};
 pub use error::BundleError;
 pub use manifest::{Entry, Manifest, Run, SpecFile};
 pub use read::{Bundle, Limits};

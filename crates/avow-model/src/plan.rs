@@ -140,6 +140,9 @@ pub struct Input {
     /// `for: scoring`: a train stage may read a holdout to score itself; the auditor shows it as asserted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scoring: bool,
+    /// The licence of data from outside: an SPDX identifier, an address, or words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub licence: Option<String>,
 }
 
 /// Where an input comes from.

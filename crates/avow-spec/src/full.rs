@@ -280,6 +280,7 @@ fn input(input: &Input) -> Yaml {
             map.maybe("for", input.scoring.then_some("scoring"));
         }
     }
+    map.maybe("licence", input.licence.as_deref());
     map.done()
 }
 

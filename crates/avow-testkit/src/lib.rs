@@ -4,7 +4,8 @@
 //! holds nothing of the caller's but the search path, and its output with everything that varies
 //! ([`normal`]) replaced, ready for a snapshot. [`plan()`] is for planner tests: `a, b -> c` instead of thirty
 //! lines of records. [`History`] is what the journals of a sandbox say was done.
-//! [`Machine`] is another machine with workers, [`Venv`] a virtual environment of Python.
+//! [`Machine`] is another machine with workers, [`Venv`] a virtual environment of Python, [`Validators`] the public
+//! programs that judge exports.
 //!
 //! A dev-dependency only; it panics where a test cannot go on, with the reason. Deliberately absent: fakes of
 //! stores and executors, which live beside the traits they stand for, and any assertion: a test says itself
@@ -16,10 +17,12 @@ mod machine;
 pub mod normal;
 mod notation;
 mod sandbox;
+mod validators;
 mod venv;
 
 pub use history::{History, Past};
 pub use machine::Machine;
 pub use notation::plan;
 pub use sandbox::{Run, Running, Sandbox};
+pub use validators::Validators;
 pub use venv::Venv;

@@ -140,7 +140,7 @@ impl Graph {
             let gather = if *gathers { scopes[read].iter().cloned().collect() } else { Vec::new() };
             let from =
                 Source::Output { stage: read.clone(), output: "out".to_owned(), at: BTreeMap::new(), gather };
-            (read.clone(), Input { from, mount: format!("inputs/{read}"), scoring: false })
+            (read.clone(), Input { from, mount: format!("inputs/{read}"), scoring: false, licence: None })
         };
         let words: String = scope.iter().map(|axis| format!(" ${{axes.{axis}}}")).collect();
         let text = format!("echo {name}{words} > ${{outputs.out}}");

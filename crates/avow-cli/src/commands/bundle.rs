@@ -69,7 +69,7 @@ pub fn bundle(args: &args::Bundle, output: &Output) -> Result<Exit, Failure> {
 }
 
 /// The plan as it stands was never carried out, so there is nothing to bundle under it.
-fn never_run(experiment: &str, reading: &Reading) -> Failure {
+pub fn never_run(experiment: &str, reading: &Reading) -> Failure {
     let failure = Failure::new(Exit::Usage, format!("`{experiment}` was never run as the spec stands now"));
     match reading.index.latest(Some(experiment)) {
         Some(run) => failure.hint(format!(

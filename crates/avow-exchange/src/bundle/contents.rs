@@ -135,6 +135,25 @@ impl Contents {
     }
 }
 
+/// The ledger of an experiment and the proofs beside it, by their paths among the registrations; nothing where it was
+/// never registered. A line that is being written is no part of the ledger yet.
+pub fn registrations(project: &Project, experiment: &str) -> Result<Vec<(String, Vec<u8>)>, BundleError> {
+    let name = format!("{experiment}.jsonl");
+    let path = project.registrations().join(&name);
+    let bytes = match std::fs::read(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other.context("read", &path)?,
+    };
+    let intact = avow_model::ledger::Ledger::read(&bytes).intact();
+    let proofs = format!("{experiment}.proofs");
+    let mut files = vec![(name, bytes[..intact].to_vec())];
+    for (name, bytes) in files_of(&project.registrations().join(&proofs))? {
+        files.push((format!("{proofs}/{name}"), bytes));
+    }
+    files.sort();
+    Ok(files)
+}
+
 /// The experiments whose attempts or runs have to do with the plan.
 fn involved(journals: &[Journal], wanted: &Wanted<'_>) -> BTreeSet<String> {
     let concerned = |journal: &&Journal| {

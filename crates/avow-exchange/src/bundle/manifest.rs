@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::error::BundleError;
 use super::name::{self, Place};
+use crate::digests::hex;
 
 /// What a bundle holds and how it belongs together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,9 +129,4 @@ impl Manifest {
     pub fn size(&self) -> u64 {
         self.entries.iter().fold(0, |sum, entry| sum.saturating_add(entry.size))
     }
-}
-
-/// Bytes as lower-case hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

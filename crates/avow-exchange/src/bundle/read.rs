@@ -15,9 +15,10 @@ use flate2::read::DeflateDecoder;
 use sha2::{Digest, Sha256};
 
 use super::error::{BundleError, Context};
-use super::manifest::{Entry, Manifest, hex};
+use super::manifest::{Entry, Manifest};
 use super::name::MANIFEST;
 use super::structure::{self, Located};
+use crate::digests::hex;
 
 /// How much of a bundle this program is willing to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,15 +7,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use avow_model::digest::Artifact;
-use avow_model::plan::{Plan, Source};
-use avow_model::tree::{Entry, Tree, check_path};
+use avow_model::plan::Plan;
+use avow_model::tree::check_path;
 use avow_store::blob::read_record;
-use avow_store::materialise::{How, flatten, materialise, place};
-use avow_store::{BlobStore, FileBlobs, MemoryStamps, Project, StoreError, collected};
+use avow_store::materialise::{How, materialise, place};
+use avow_store::{FileBlobs, MemoryStamps, Project, collected};
 
 use super::error::{BundleError, Context};
 use super::name::{self, Place};
 use super::read::Bundle;
+use crate::project_files::Files;
 
 /// A bundle as a project.
 pub struct Unpacked {
@@ -79,77 +80,12 @@ fn write_entry(bundle: &Bundle, position: usize, target: &Path) -> Result<(), Bu
 /// Writes the project's own files of a plan into a folder: code, inputs and locks, so that the plan can be
 /// carried out there once the spec is beside them. Returns the paths whose blobs are not there.
 pub fn lay_out(blobs: &FileBlobs, plan: &Plan, folder: &Path) -> Result<Vec<String>, BundleError> {
-    let mut files = Files { blobs, tree: Tree::default(), without: Vec::new() };
-    for stage in &plan.stages {
-        if let Some(code) = stage.code {
-            files.folder("", Artifact::Tree(code))?;
-        }
-        if let Some(environment) = &stage.environment {
-            files.artifact(&environment.path, Artifact::Blob(environment.lock))?;
-        }
-        for input in stage.inputs.values() {
-            if let Source::Path { path, artifact } = &input.from
-                && !path.starts_with('/')
-            {
-                files.artifact(path, *artifact)?;
-            }
-        }
-    }
+    let mut files = Files::new(blobs);
+    files.plan(plan)?;
     if !folder.join("avow.toml").exists() {
         let text = "# The root of a project that was unpacked.\n";
         fs::write(folder.join("avow.toml"), text).context("write", folder)?;
     }
     materialise(blobs, &files.tree, folder, How::Copy)?;
     Ok(files.without)
-}
-
-/// The files of a project, gathered into one tree.
-struct Files<'a> {
-    blobs: &'a FileBlobs,
-    tree: Tree,
-    without: Vec<String>,
-}
-
-impl Files<'_> {
-    fn artifact(&mut self, path: &str, artifact: Artifact) -> Result<(), BundleError> {
-        match artifact {
-            Artifact::Tree(_) => self.folder(path, artifact),
-            Artifact::Blob(digest) => self.entry(path, Entry::File { digest, executable: false }),
-        }
-    }
-
-    fn folder(&mut self, path: &str, artifact: Artifact) -> Result<(), BundleError> {
-        let Artifact::Tree(digest) = artifact else { return self.artifact(path, artifact) };
-        let tree: Tree = match read_record(self.blobs, digest) {
-            Err(StoreError::Missing { .. }) => {
-                self.without.push(path.to_owned());
-                return Ok(());
-            }
-            other => other?,
-        };
-        for (inner, entry) in flatten(self.blobs, &tree)?.entries {
-            let inner = if path.is_empty() { inner } else { format!("{path}/{inner}") };
-            self.entry(&inner, entry)?;
-        }
-        Ok(())
-    }
-
-    fn entry(&mut self, path: &str, entry: Entry) -> Result<(), BundleError> {
-        if let Entry::File { digest, .. } = entry
-            && self.blobs.size(digest)?.is_none()
-        {
-            self.without.push(path.to_owned());
-            return Ok(());
-        }
-        match (self.tree.entries.get(path), &entry) {
-            // As code a file may be executable, as an input it is not: the same bytes are one file.
-            (Some(Entry::File { digest: a, executable: true }), Entry::File { digest: b, .. }) if a == b => {
-                return Ok(());
-            }
-            (Some(Entry::File { digest: a, .. }), Entry::File { digest: b, .. }) if a == b => {}
-            (Some(before), _) if *before != entry => return Err(BundleError::Twice(path.to_owned())),
-            _ => {}
-        }
-        self.tree.insert(path, entry).map_err(|error| BundleError::Materialise(error.into()))
-    }
 }

@@ -8,14 +8,14 @@ use std::path::Path;
 
 use avow_model::digest::{BlobDigest, PlanDigest};
 use avow_store::{BlobStore, FileBlobs};
-use sha2::{Digest, Sha256};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
 use super::contents::Contents;
 use super::error::{BundleError, Context};
-use super::manifest::{Entry, Manifest, Run, hex};
+use super::manifest::{Entry, Manifest, Run};
 use super::name::{self, MANIFEST};
+use crate::digests::{Digests, Known};
 
 /// What was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +91,8 @@ fn manifest(
     for (name, origin) in origins {
         let mut sink = Digests::default();
         read_into(blobs, origin, &mut sink)?;
-        entries.push(sink.entry(name.clone()));
+        let Known { size, blake3, sha256 } = sink.known();
+        entries.push(Entry { name: name.clone(), size, blake3, sha256 });
     }
     let Some((spec, _)) = &contents.spec else {
         return Err(BundleError::Manifest("there is no spec".to_owned()));
@@ -155,33 +156,5 @@ fn read_into(blobs: &FileBlobs, origin: &Origin<'_>, into: &mut dyn Write) -> Re
             std::io::copy(&mut file, into).context("copy", &path)?;
             Ok(())
         }
-    }
-}
-
-/// The size and digests of what is written to it.
-#[derive(Default)]
-struct Digests {
-    size: u64,
-    blake3: blake3::Hasher,
-    sha256: Sha256,
-}
-
-impl Digests {
-    fn entry(self, name: String) -> Entry {
-        let blake3 = BlobDigest::from_bytes(*self.blake3.finalize().as_bytes());
-        Entry { name, size: self.size, blake3, sha256: hex(&self.sha256.finalize()) }
-    }
-}
-
-impl Write for Digests {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.size += bytes.len() as u64;
-        self.blake3.update(bytes);
-        self.sha256.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
     }
 }

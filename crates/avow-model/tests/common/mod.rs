@@ -52,7 +52,7 @@ pub fn shell(name: &str, text: &str, scope: &[&str]) -> Stage {
 
 pub fn file(mount: &str, content: &str) -> Input {
     let from = Source::Path { path: mount.to_owned(), artifact: Artifact::Blob(blob(content)) };
-    Input { from, mount: mount.to_owned(), scoring: false }
+    Input { from, mount: mount.to_owned(), scoring: false, licence: None }
 }
 
 pub fn from_stage(stage: &str, at: &[(&str, Value)], gather: &[&str]) -> Input {
@@ -62,7 +62,7 @@ pub fn from_stage(stage: &str, at: &[(&str, Value)], gather: &[&str]) -> Input {
         at: at.iter().map(|(axis, value)| ((*axis).to_owned(), value.clone())).collect(),
         gather: gather.iter().map(|axis| (*axis).to_owned()).collect(),
     };
-    Input { from, mount: format!("inputs/{stage}"), scoring: false }
+    Input { from, mount: format!("inputs/{stage}"), scoring: false, licence: None }
 }
 
 pub fn list(name: &str, values: &[i64]) -> Axis {

@@ -42,12 +42,17 @@ static ENVIRONMENT: Table = Table {
 static PURPOSE: &[Word] =
     &[word("scoring", "a train stage scores itself on a holdout; shown as asserted, not proved")];
 
-/// Keys that every form of an input may have later.
+/// Keys that every form of an input has.
 static INPUT_LATER: Table = Table {
     name: "input",
     about: "Keys of every input.",
     keys: &[
-        later("licence", "the licence of the data"),
+        key(
+            "licence",
+            Shape::Text,
+            "",
+            "the licence of data from outside: an SPDX identifier, an address, or words; exports carry it along",
+        ),
         later("share", "`no`: a bundle carries digest, size and origin only"),
         later("pairs", "one instance per pair of members"),
     ],

@@ -49,6 +49,19 @@ pub(super) fn read(
 }
 
 fn one(cx: &Cx<'_>, entry: &Entry, producers: &Producers<'_>) -> Option<Given> {
+    let mut given = without_licence(cx, entry, producers)?;
+    if let Some(named) = entry.value.entry("licence") {
+        if matches!(given.input.from, Source::Output { .. } | Source::Probes { .. }) {
+            let message = "`licence` is for data from outside, and this is made by a stage";
+            let hint = "the licence of the work stands in `CITATION.cff`";
+            cx.push(Diagnostic::error("key", named.at.clone(), message).hint(hint));
+        }
+        given.input.licence = named.value.text().map(str::to_owned);
+    }
+    Some(given)
+}
+
+fn without_licence(cx: &Cx<'_>, entry: &Entry, producers: &Producers<'_>) -> Option<Given> {
     let node = &entry.value;
     if !node.is_map() {
         return resolve(cx, entry, node, node.text()?, producers);
@@ -78,7 +91,8 @@ fn resolve(cx: &Cx<'_>, entry: &Entry, node: &Node, text: &str, producers: &Prod
     }
     if let Some(search) = search::probes(cx, text) {
         let from = Source::Probes { search: search.to_owned() };
-        let input = Input { from, mount: format!("inputs/{}.json", entry.key), scoring: false };
+        let input =
+            Input { from, mount: format!("inputs/{}.json", entry.key), scoring: false, licence: None };
         let (at, from) = (entry.at.clone(), node.span.clone());
         return Some(Given { input, at, from, axes: HashMap::new() });
     }
@@ -161,7 +175,7 @@ fn produced(
     let from = Source::Output { stage: stage.to_owned(), output: output.to_owned(), at, gather };
     let scoring = entry.value.get("for").is_some();
     Some(Given {
-        input: Input { from, mount, scoring },
+        input: Input { from, mount, scoring, licence: None },
         at: entry.at.clone(),
         from: node.span.clone(),
         axes: places,
@@ -230,7 +244,7 @@ fn referred(cx: &Cx<'_>, entry: &Entry, node: &Node, text: &str) -> Option<Given
     let mount = mount(cx, entry)?.unwrap_or_else(|| usual.to_owned());
     match cx.world.reference(&path) {
         Ok(artifact) => Some(Given {
-            input: Input { from: Source::Path { path, artifact }, mount, scoring: false },
+            input: Input { from: Source::Path { path, artifact }, mount, scoring: false, licence: None },
             at: entry.at.clone(),
             from: node.span.clone(),
             axes: HashMap::new(),
@@ -272,7 +286,7 @@ fn local(cx: &Cx<'_>, entry: &Entry, node: &Node, text: &str) -> Option<Given> {
     let mount = mount(cx, entry)?.unwrap_or_else(|| path.clone());
     match cx.world.artifact(&path) {
         Ok(artifact) => Some(Given {
-            input: Input { from: Source::Path { path, artifact }, mount, scoring: false },
+            input: Input { from: Source::Path { path, artifact }, mount, scoring: false, licence: None },
             at: entry.at.clone(),
             from: node.span.clone(),
             axes: HashMap::new(),
@@ -316,7 +330,12 @@ fn address(cx: &Cx<'_>, entry: &Entry) -> Option<Given> {
     let mount =
         mount(cx, entry)?.unwrap_or_else(|| format!("inputs/{}{}", entry.key, if plain { file } else { "" }));
     Some(Given {
-        input: Input { from: Source::Url { url: text.to_owned(), digest }, mount, scoring: false },
+        input: Input {
+            from: Source::Url { url: text.to_owned(), digest },
+            mount,
+            scoring: false,
+            licence: None,
+        },
         at: entry.at.clone(),
         from: url.span.clone(),
         axes: HashMap::new(),
