@@ -28,12 +28,7 @@ struct Tabulated {
 impl Tabulated {
     #[track_caller]
     fn agrees(&self, hits: u32, repetitions: u32, what: &str) {
-        let (ours, theirs) = (f64::from(repetitions), f64::from(self.repetitions));
-        let (rate, table) = (f64::from(hits) / ours, self.percent / 100.0);
-        // One hit more than observed keeps the band open where both rates are near 0.
-        let shared = (rate * ours + table * theirs + 1.0) / (ours + theirs);
-        let band = 3.290_526_731 * (shared * (1.0 - shared) * (1.0 / ours + 1.0 / theirs)).sqrt();
-        assert!((rate - table).abs() <= band + 0.0005, "{what}: {rate} against {table} ± {band}");
+        common::agrees(hits, repetitions, self.percent, self.repetitions, what);
     }
 }
 

@@ -12,18 +12,8 @@ use avow_stats::difference::{mann_whitney, permutation, student};
 use avow_stats::power_law::{self, Weights};
 use avow_stats::rng::{Draw, Draws, Key};
 use avow_stats::{Claim, Correction, Fit, Region, Units, clusters, family, sequential, slope};
-use common::{alpha, draws};
+use common::{agrees, alpha, draws};
 use sources::*;
-
-/// Asserts that `hits` of `repetitions` agree with `percent`, itself counted over `tabulated` repetitions.
-#[track_caller]
-fn agrees(hits: u32, repetitions: u32, percent: f64, tabulated: u32, what: &str) {
-    let (ours, theirs) = (f64::from(repetitions), f64::from(tabulated));
-    let (rate, table) = (f64::from(hits) / ours, percent / 100.0);
-    let shared = (rate * ours + table * theirs + 1.0) / (ours + theirs);
-    let band = 3.290_526_731 * (shared * (1.0 - shared) * (1.0 / ours + 1.0 / theirs)).sqrt();
-    assert!((rate - table).abs() <= band + 0.0005, "{what}: {rate} against {table} ± {band}");
-}
 
 fn key(tag: u8, n: usize) -> Key {
     Key([tag, n as u8].repeat(16).try_into().unwrap())

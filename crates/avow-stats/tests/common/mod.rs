@@ -74,3 +74,15 @@ pub fn ends(fit: &Fit, error: Level) -> [f64; 2] {
     let interval = fit.interval(error);
     [interval.low, interval.high]
 }
+
+/// Asserts that `hits` of `repetitions` agree with `percent`, itself counted over `tabulated` repetitions: within a 99.9 %
+/// two-sample binomial band, plus half a unit of the table's last digit.
+#[track_caller]
+pub fn agrees(hits: u32, repetitions: u32, percent: f64, tabulated: u32, what: &str) {
+    let (ours, theirs) = (f64::from(repetitions), f64::from(tabulated));
+    let (rate, table) = (f64::from(hits) / ours, percent / 100.0);
+    // One hit more than observed keeps the band open where both rates are near 0.
+    let shared = (rate * ours + table * theirs + 1.0) / (ours + theirs);
+    let band = 3.290_526_731 * (shared * (1.0 - shared) * (1.0 / ours + 1.0 / theirs)).sqrt();
+    assert!((rate - table).abs() <= band + 0.0005, "{what}: {rate} against {table} ± {band}");
+}
