@@ -28,6 +28,7 @@ const MESSAGE_DIGEST: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.1
 const SIGNING_CERTIFICATE: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.16.2.12");
 const SIGNING_CERTIFICATE_V2: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.16.2.47");
 const RSA_PSS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.10");
+const RSA_KEY: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 const RSA: &str = "1.2.840.113549.1.1";
 const ECDSA: &str = "1.2.840.10045";
 
@@ -77,7 +78,8 @@ impl Stamp {
     ) -> Result<Stamp, Refusal> {
         let answer = TimeStampResp::from_der(answer).map_err(malformed)?;
         let signed = Signed::read(granted(&answer)?)?;
-        let info = TstInfo::from_der(&signed.content).map_err(malformed)?;
+        let content = whole_seconds(&signed.content)?;
+        let info = TstInfo::from_der(&content).map_err(malformed)?;
         fits(&info.message_imprint, imprint)?;
         let nonce_checked = asked(request, &info, imprint)?;
         let signer = signed.signer(extra)?;
@@ -98,7 +100,8 @@ impl Stamp {
 /// Whether an answer is a stamp for this request, whoever made it: what one looks at before keeping it.
 pub fn answers(answer: &[u8], request: &[u8], imprint: &[u8; 32]) -> Result<(), Refusal> {
     let answer = TimeStampResp::from_der(answer).map_err(malformed)?;
-    let info = TstInfo::from_der(&Signed::read(granted(&answer)?)?.content).map_err(malformed)?;
+    let content = whole_seconds(&Signed::read(granted(&answer)?)?.content)?;
+    let info = TstInfo::from_der(&content).map_err(malformed)?;
     fits(&info.message_imprint, imprint)?;
     asked(Some(request), &info, imprint).map(|_| ())
 }
@@ -113,6 +116,33 @@ fn granted<'a>(answer: &'a TimeStampResp<'_>) -> Result<&'a ContentInfo, Refusal
 fn fits(found: &MessageImprint, imprint: &[u8; 32]) -> Result<(), Refusal> {
     let same = found.hash_algorithm.oid == SHA_256 && found.hashed_message.as_bytes() == imprint;
     if same { Ok(()) } else { Err(Refusal::Imprint) }
+}
+
+/// The content of a token with its time cut to whole seconds, for a parser that knows no fractions (RFC 3161 section
+/// 2.4.2 allows them, without zeros at the end). What was signed is the content as it was received.
+fn whole_seconds(content: &[u8]) -> Result<Vec<u8>, Refusal> {
+    let outer = parts(content)?;
+    let [info] = outer.as_slice() else { return Ok(content.to_vec()) };
+    let mut inner = Vec::new();
+    for part in parts(info.value())? {
+        let is_time = der::Tagged::tag(&part) == der::Tag::GeneralizedTime;
+        let text = std::str::from_utf8(part.value()).unwrap_or_default();
+        let fraction = text.strip_suffix('Z').and_then(|text| text.split_once('.')).filter(|_| is_time);
+        match fraction {
+            None => inner.extend(whole(&part)?),
+            Some((seconds, fraction)) => {
+                let digits = |t: &str| t.bytes().all(|b| b.is_ascii_digit());
+                if fraction.is_empty() || fraction.ends_with('0') || !digits(fraction) {
+                    return Err(Refusal::Malformed(format!("`{text}` is no time")));
+                }
+                let cut = format!("{seconds}Z");
+                inner.extend(whole(
+                    &AnyRef::new(der::Tag::GeneralizedTime, cut.as_bytes()).map_err(malformed)?,
+                )?);
+            }
+        }
+    }
+    whole(&AnyRef::new(der::Tag::Sequence, &inner).map_err(malformed)?)
 }
 
 /// Compares an answer with its request.
@@ -206,11 +236,12 @@ impl Signed {
         let holds = |algorithm: &&dyn SignatureVerificationAlgorithm| {
             entity.verify_signature(*algorithm, signed, signature).is_ok()
         };
-        if algorithms(&self.info.signature_algorithm.oid, digest).iter().any(holds) {
-            Ok(())
-        } else {
-            Err(Refusal::Token)
-        }
+        let oid = &self.info.signature_algorithm.oid;
+        let fine = match *oid == RSA_PSS {
+            true => holds_by_pss(signer, digest, signed, signature)?,
+            false => algorithms(oid, digest).iter().any(holds),
+        };
+        if fine { Ok(()) } else { Err(Refusal::Token) }
     }
 
     /// The one value of a signed attribute.
@@ -261,6 +292,26 @@ fn digest_of(oid: &ObjectIdentifier) -> Result<&'static Algorithm, Refusal> {
     }
 }
 
+/// Whether a signature by RSASSA-PSS holds. The key may be for this scheme alone, which the certificate's own parser
+/// does not know, so the key is taken out of it here; salt and mask follow the digest, as RFC 4055 recommends.
+fn holds_by_pss(signer: &[u8], digest: &Algorithm, signed: &[u8], signature: &[u8]) -> Result<bool, Refusal> {
+    use ring::signature::{RSA_PSS_2048_8192_SHA256, RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512};
+    let certificate = Certificate::from_der(signer).map_err(malformed)?;
+    let key = certificate.tbs_certificate.subject_public_key_info;
+    if key.algorithm.oid != RSA_PSS && key.algorithm.oid != RSA_KEY {
+        return Ok(false);
+    }
+    let scheme = if digest == &SHA256 {
+        &RSA_PSS_2048_8192_SHA256
+    } else if digest == &SHA384 {
+        &RSA_PSS_2048_8192_SHA384
+    } else {
+        &RSA_PSS_2048_8192_SHA512
+    };
+    let key = ring::signature::UnparsedPublicKey::new(scheme, key.subject_public_key.raw_bytes());
+    Ok(key.verify(signed, signature).is_ok())
+}
+
 /// The algorithms that a signature may have been made by: CMS names the key's kind and the digest apart.
 fn algorithms(
     oid: &ObjectIdentifier,
@@ -278,13 +329,7 @@ fn algorithms(
         }
     };
     let none: Vec<&'static dyn SignatureVerificationAlgorithm> = Vec::new();
-    if *oid == RSA_PSS {
-        by_digest(
-            vec![known::RSA_PSS_2048_8192_SHA256_LEGACY_KEY],
-            vec![known::RSA_PSS_2048_8192_SHA384_LEGACY_KEY],
-            vec![known::RSA_PSS_2048_8192_SHA512_LEGACY_KEY],
-        )
-    } else if text.starts_with(RSA) {
+    if text.starts_with(RSA) {
         by_digest(
             vec![known::RSA_PKCS1_2048_8192_SHA256],
             vec![known::RSA_PKCS1_2048_8192_SHA384],

@@ -121,3 +121,46 @@ fn a_rejection_is_no_stamp() {
     let refusal = Stamp::verify(&answer, None, &sha256(&[STATEMENT]), &roots(&authority), &[]);
     assert!(matches!(refusal, Err(Refusal::NotGranted(_))), "{refusal:?}");
 }
+
+#[test]
+fn fractions_of_a_second_are_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new(folder.path(), Kind::P256);
+    authority.stamp_fractions();
+    let mut fractions = 0;
+    for nonce in 1..5 {
+        let proof = asked(&authority, STATEMENT, nonce);
+        let stamp = verify(&authority, &proof).unwrap();
+        assert!(stamp.nonce_checked && stamp.time > 1_577_836_800, "{stamp:?}");
+        assert!(openssl(folder.path(), &proof.1, &authority.path("root.pem"), stamp.time));
+        assert_eq!(stamp::answers(&proof.1, &proof.0, &sha256(&[STATEMENT])), Ok(()));
+        let digits = |window: &[u8]| window[0] == b'.' && window[1].is_ascii_digit();
+        fractions += usize::from(proof.1.windows(2).any(digits));
+        // The fraction is signed like everything else.
+        let at = proof.1.windows(2).position(digits).unwrap_or(0) + 1;
+        let mut changed = proof.clone();
+        changed.1[at] = if changed.1[at] == b'3' { b'4' } else { b'3' };
+        assert!(verify(&authority, &changed).is_err());
+    }
+    assert!(fractions > 0, "no stamp had a fraction");
+}
+
+#[test]
+fn signatures_by_rsa_pss_hold_whichever_kind_of_key_made_them() {
+    for for_pss_alone in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = Authority::new(folder.path(), Kind::Rsa);
+        let request = stamp::request(&sha256(&[STATEMENT]), &[7; 16]).unwrap();
+        let answer = authority.answer_by_pss(&request, for_pss_alone);
+        let proof = (request, answer);
+        let stamp = verify(&authority, &proof).unwrap_or_else(|e| panic!("{for_pss_alone}: {e}"));
+        assert!(stamp.nonce_checked, "{stamp:?}");
+        // Neither the content nor the signature may change.
+        for from_end in [1, 100, 200] {
+            let mut changed = proof.clone();
+            let at = changed.1.len() - from_end;
+            changed.1[at] ^= 1;
+            assert_eq!(verify(&authority, &changed), Err(Refusal::Token), "{from_end}");
+        }
+    }
+}

@@ -113,6 +113,70 @@ impl Authority {
         authority
     }
 
+    /// From here on its stamps have fractions of a second.
+    pub fn stamp_fractions(&self) {
+        let config = CONFIG.replace("accuracy = secs:1", "accuracy = secs:1\nclock_precision_digits = 6");
+        fs::write(self.path("tsa.cnf"), config).expect("the folder is ours");
+    }
+
+    /// The answer to a request, signed by RSASSA-PSS: with the signer's own RSA key, or with one for this scheme alone.
+    /// `openssl ts` cannot, so its content is signed again with `openssl cms`.
+    pub fn answer_by_pss(&self, request: &[u8], for_pss_alone: bool) -> Vec<u8> {
+        fs::write(self.path("usual.tsr"), self.answer(request)).expect("the folder is ours");
+        self.openssl(&["ts", "-reply", "-in", "usual.tsr", "-token_out", "-out", "usual.token"]);
+        let content =
+            ["cms", "-verify", "-noverify", "-inform", "DER", "-in", "usual.token", "-out", "content"];
+        self.openssl(&content);
+        let name = if for_pss_alone { "pss" } else { "tsa" };
+        if for_pss_alone {
+            self.openssl(&[
+                "genpkey",
+                "-algorithm",
+                "RSA-PSS",
+                "-pkeyopt",
+                "rsa_keygen_bits:2048",
+                "-out",
+                "pss.key",
+            ]);
+            self.request(name, "Test Stamper");
+            self.issue(name, "between", ("20200101000000Z", "20991231000000Z"), "tsa_ext");
+        }
+        let (cert, key) = (format!("{name}.pem"), format!("{name}.key"));
+        self.openssl(&[
+            "cms",
+            "-sign",
+            "-binary",
+            "-nodetach",
+            "-cades",
+            "-nosmimecap",
+            "-md",
+            "sha256",
+            "-econtent_type",
+            "1.2.840.113549.1.9.16.1.4",
+            "-in",
+            "content",
+            "-signer",
+            &cert,
+            "-inkey",
+            &key,
+            "-certfile",
+            "chain.pem",
+            "-keyopt",
+            "rsa_padding_mode:pss",
+            "-keyopt",
+            "rsa_pss_saltlen:digest",
+            "-outform",
+            "DER",
+            "-out",
+            "pss.token",
+        ]);
+        // TimeStampResp ::= SEQUENCE { status SEQUENCE { INTEGER 0 }, token }
+        let token = self.read("pss.token");
+        let body = [&[0x30, 0x03, 0x02, 0x01, 0x00], token.as_slice()].concat();
+        let length = u16::try_from(body.len()).expect("a token is small").to_be_bytes();
+        [&[0x30, 0x82], length.as_slice(), &body].concat()
+    }
+
     fn key(&self, kind: Kind, name: &str) {
         match kind {
             Kind::Rsa => self.openssl(&[
