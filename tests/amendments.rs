@@ -266,3 +266,122 @@ fn differences_have_a_topic_a_class_and_the_reason_that_was_stated() {
     sandbox.avow(&["diff", "ffff"]).expect_code(2);
     assert!(sandbox.avow(&["diff", "spec.yaml", "spec.yaml"]).with_code(0).stdout.contains("no difference"));
 }
+
+#[test]
+fn a_change_that_is_said_to_change_nothing_is_tried_on_a_drawn_sample() {
+    let changed = |script: &str| {
+        let sandbox = project();
+        sandbox.avow(&["register", "-q"]).expect_code(0);
+        sandbox.avow(&["run", "-q"]).expect_code(0);
+        sandbox.file("measure.sh", script);
+        sandbox
+    };
+    // The same, written otherwise.
+    let sandbox = changed("total=$(($1 + $2 + $(cat \"$3\")))\necho \"$total.$(($1 * $2))\" > \"$4\"\n");
+    let nothing = sandbox.avow(&["amend", "--reason", "x", "--same-as", "ffff"]).with_code(2);
+    assert!(nothing.stderr.contains("avow ledger log"), "{}", nothing.stderr);
+    let args = ["amend", "--reason", "easier to read", "--same-as", "registered", "--check", "5"];
+    let done = sandbox.avow(&args).with_code(0);
+    let line = "5 of 5 drawn of 16 members give the same as before the change";
+    assert!(done.stdout.contains(line), "{}{}", done.stdout, done.stderr);
+    let amended = &lines(&sandbox, "amend")[0];
+    assert_eq!((&amended["check"], &amended["same_as"]), (&json!(5), &amended["amends"]));
+    sandbox.avow(&["run", "-q"]).expect_code(0);
+    let equal = deviations(&sandbox, "equivalence");
+    assert_eq!(equal.len(), 2, "the change of the code, and the sample: {equal:?}");
+    assert!(equal.iter().all(|d| d["reason"] == "easier to read" && d["when"] == "after"), "{equal:?}");
+    assert_eq!(deviations(&sandbox, "amendment"), [] as [Value; 0]);
+    sandbox.avow(&["verdict", "--check"]).expect_code(0);
+
+    // It was not the same after all.
+    let sandbox = changed("echo $(($1 + $2 + $(cat \"$3\"))).$(($1 * $2 + $2 / 8)) > \"$4\"\n");
+    let args = ["amend", "--reason", "only tidied up", "--same-as", "registered", "--check", "16"];
+    let done = sandbox.avow(&args).with_code(7);
+    assert!(done.stdout.contains("14 of 16 drawn of 16 members give the same"), "{}", done.stdout);
+    sandbox.avow(&["run", "-q"]).expect_code(0);
+    assert_eq!(deviations(&sandbox, "equivalence"), [] as [Value; 0]);
+    let told = deviations(&sandbox, "amendment");
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(told[1]["different"], json!(["measure[dose=0,seed=8]", "measure[dose=1,seed=8]"]));
+    sandbox.avow(&["verdict", "--check"]).expect_code(7);
+}
+
+#[test]
+fn a_change_that_mends_a_fault_says_so() {
+    let sandbox = project();
+    sandbox.avow(&["register", "-q"]).expect_code(0);
+    sandbox.avow(&["run", "-q"]).expect_code(0);
+    sandbox.replace("measure.sh", "$(($1 * $2))", "$(($1 * $2 + 1))").replace(
+        "spec.yaml",
+        "above: 1}",
+        "above: 2}",
+    );
+    sandbox.avow(&["amend", "-q", "--reason", "one was lost", "--bug-fix"]).expect_code(0);
+    let fixed = deviations(&sandbox, "bug-fix");
+    assert_eq!((fixed.len(), &fixed[0]["name"]), (1, &json!("measure")), "{fixed:?}");
+    assert!(deviations(&sandbox, "amendment").iter().all(|d| d["name"] == "level"), "a rule is no bug");
+}
+
+#[test]
+fn what_is_declared_wrong_is_wrong_wherever_it_is_used() {
+    let sandbox = project();
+    sandbox.file("other.yaml", SPEC.replace("experiment: change", "experiment: other"));
+    sandbox.avow(&["register", "-q", "other.yaml"]).expect_code(0);
+    sandbox.avow(&["run", "-q", "other.yaml"]).expect_code(0);
+    sandbox.avow(&["run", "-q", "spec.yaml"]).expect_code(0);
+    sandbox
+        .avow(&[
+            "invalidate",
+            "measure[dose=0,seed=3]",
+            "--spec",
+            "spec.yaml",
+            "--reason",
+            "the scale was off",
+        ])
+        .expect_code(0);
+    // The other experiment never said so itself.
+    let report = sandbox.avow(&["verdict", "other.yaml", "--json"]).with_code(0).json();
+    let found: Vec<&Value> =
+        report["deviations"].as_array().unwrap().iter().filter(|d| d["class"] == "invalidation").collect();
+    assert_eq!(found.len(), 1, "{report}");
+    assert_eq!(
+        (&found[0]["members"], &found[0]["reason"]),
+        (&json!(["measure[dose=0,seed=3]"]), &json!("the scale was off"))
+    );
+    assert_eq!(report["completeness"]["open"], 2);
+    assert_eq!(
+        sandbox.executes(&["run", "-q", "other.yaml"]),
+        ["measure[dose=0,seed=3]"],
+        "and it gave the same"
+    );
+    assert_eq!(sandbox.executes(&["run", "-q", "spec.yaml"]), [""; 0], "made anew once, for all");
+}
+
+#[test]
+fn trying_again_is_told_apart_by_whether_values_could_be_read() {
+    let incident = |between: &dyn Fn(&Sandbox), whole: bool| {
+        let sandbox = project();
+        let flag = sandbox.path("off");
+        sandbox.file("off", "");
+        sandbox.file("avow.toml", format!("[confine]\nallow = [\"{}\"]\n", flag.display()));
+        let script = format!(
+            "[ \"$1$2\" = 03 ] && [ -e {} ] && exit 1\necho $(($1 + $2)).$(($1 * $2)) > \"$4\"\n",
+            flag.display()
+        );
+        sandbox.file("measure.sh", script);
+        sandbox.avow(&["register", "-q"]).expect_code(0);
+        let only = ["run", "-q", "-k", "--only", "measure[dose=0,seed=3]"];
+        sandbox.avow(if whole { &only[..3] } else { &only[..] }).expect_code(1);
+        between(&sandbox);
+        sandbox.remove("off");
+        sandbox.avow(&["run", "-q"]).expect_code(0);
+        let found = deviations(&sandbox, "incident");
+        assert_eq!(found.len(), 1, "{found:?}");
+        found[0]["when"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(incident(&|_| {}, false), "before-values");
+    let peek = |sandbox: &Sandbox| sandbox.avow(&["table", "--peek"]).expect_code(0);
+    assert_eq!(incident(&peek, false), "after");
+    // A failure is an outcome: with it the plan was complete, and its values could be read before it was tried again.
+    assert_eq!(incident(&|_| {}, true), "after");
+}

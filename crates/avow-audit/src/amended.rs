@@ -13,10 +13,12 @@ use avow_model::ledger::{Entry, Ledger};
 use avow_model::plan::Plan;
 
 use crate::deviation::{Class, Deviation, What, When};
-use crate::evidence::{Evidence, MemberEvidence};
+use crate::evidence::{Evidence, Fate, MemberEvidence, Tried};
 use crate::finding::Finding;
+use crate::holdout;
 use crate::planned;
 use crate::registration::descendants;
+use crate::same::{self, Sampled};
 use crate::source::{AuditError, Source};
 
 /// The changes that each amendment made, oldest first. A plan that was registered in another clone may have no record
@@ -53,11 +55,77 @@ pub fn amendments(
             continue;
         };
         let when = time(after.leaf, &old, registration.first, ledger, source)?;
+        let sampled = sampled(evidence, (after.leaf, &old, &new), ledger, source)?;
+        let of_stages = match &sampled {
+            Some(sampled) if sampled.proves() => Some(Class::Equivalence),
+            None if is_bug_fix(ledger, after.leaf) => Some(Class::BugFix),
+            _ => None,
+        };
         for change in planned::changes(&old, &new) {
-            out.push(made(planned::class(&change), when, What::Plan(change)));
+            let class = of_stages.filter(|_| change.subject == planned::Subject::Stage);
+            out.push(made(class.unwrap_or_else(|| planned::class(&change)), when, What::Plan(change)));
+        }
+        if let Some(sampled) = sampled {
+            let class = if sampled.proves() { Class::Equivalence } else { Class::Amendment };
+            let proved = made(class, when, What::Sampled { entry: after.leaf, sampled });
+            // The reason of the amendment says why it should be the same, not why it is not.
+            let reason = proved.reason.clone().filter(|_| class == Class::Equivalence);
+            out.push(Deviation { reason, ..proved });
         }
     }
     Ok(out)
+}
+
+/// Takes back what older attempts are blamed for where the amendment in force was shown to change nothing, and they were
+/// made under the registration before it: they are as good as made under this one.
+pub fn absolve(deviations: &mut Vec<Deviation>, evidence: &Evidence<'_>, ledger: &Ledger) {
+    let Some(registration) = &evidence.registration else { return };
+    let [.., before, after] = registration.history.as_slice() else { return };
+    let by = |deviation: &&Deviation| deviation.entry == Some(after.leaf);
+    let proved = deviations.iter().filter(by).any(|deviation| {
+        deviation.class == Class::Equivalence && matches!(deviation.what, What::Sampled { .. })
+    });
+    let harmless = [Class::Equivalence, Class::Clarification, Class::Addition];
+    let only = deviations.iter().filter(by).all(|deviation| harmless.contains(&deviation.class));
+    if !proved || !only {
+        return;
+    }
+    let standing = |member: &MemberEvidence| match &member.fate {
+        Fate::Stands(stands) => member.attempts.iter().find(|tried| tried.attempt == stands.attempt).cloned(),
+        _ => None,
+    };
+    let made_under = |tried: &Tried| tried.heads.iter().any(|head| ledger.precedes(before.leaf, *head));
+    deviations.retain(|deviation| {
+        let What::OlderAttempts { stage, .. } = &deviation.what else { return true };
+        let Some(index) = evidence.plan.stage_index(stage) else { return true };
+        let older = evidence.stages[index].iter().filter_map(standing).filter(|tried| !tried.covered);
+        !older.into_iter().all(|tried| made_under(&tried))
+    });
+}
+
+/// Whether an amendment says that the stages it changes were wrong before.
+fn is_bug_fix(ledger: &Ledger, entry: RegistrationDigest) -> bool {
+    let fields = ledger.entry(entry).map(|entry| &entry.fields);
+    fields.and_then(|fields| fields.get("class")?.as_str()) == Some("bug-fix")
+}
+
+/// What became of the sample by which an amendment is to show that it changed nothing.
+fn sampled(
+    evidence: &Evidence<'_>,
+    (entry, old, new): (RegistrationDigest, &Plan, &Plan),
+    ledger: &Ledger,
+    source: Source<'_>,
+) -> Result<Option<Sampled>, AuditError> {
+    let Some((_, count)) = ledger.entry(entry).and_then(same::claimed) else { return Ok(None) };
+    let before = |heads: &[RegistrationDigest]| !heads.iter().any(|head| ledger.precedes(entry, *head));
+    let old = Evidence::gather(old, source, ledger)?;
+    let sampled = if evidence.plan.is_named(new.digest()) {
+        same::check(&old, evidence, (entry, count), &before, source)?
+    } else {
+        let new = Evidence::gather(new, source, ledger)?;
+        same::check(&old, &new, (entry, count), &before, source)?
+    };
+    Ok(Some(sampled))
 }
 
 /// The record of a registered plan.
@@ -85,7 +153,7 @@ fn time(
     }
     // Runs that were not registered showed what they measured.
     let shown = of_kind("run-opened").filter(before).any(|e| !after_first(&e));
-    let peeked = of_kind("exposure").any(|e| before(&e));
+    let peeked = of_kind("exposure").filter(|e| holdout::copied(e).is_none()).any(|e| before(&e));
     if shown || peeked {
         return Ok(When::After);
     }

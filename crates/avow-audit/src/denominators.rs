@@ -33,9 +33,12 @@ pub struct Denominators {
     pub abandoned: u64,
     /// Other plans that measured the same name on the same data.
     pub variants: Vec<Variant>,
-    /// Registrations of this chain that nobody has opened.
+    /// Commitments of this chain that nobody has opened: whoever makes several may show the lucky one.
     #[serde(skip_serializing_if = "is_zero")]
     pub unopened: u64,
+    /// The same in the project's other chains; told by who has read them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unopened_elsewhere: u64,
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -96,7 +99,7 @@ pub fn count(
     }
     out.abandoned = abandoned(&plan.experiment, journals);
     out.variants = variants(evidence, source, journals)?;
-    out.unopened = unopened(ledger);
+    out.unopened = ledger.unopened().len() as u64;
     Ok(out)
 }
 
@@ -176,16 +179,4 @@ fn outside(plan: &Plan) -> BTreeSet<BlobDigest> {
         From::Output { .. } | From::Probes { .. } => None,
     });
     contents.collect()
-}
-
-/// Commitments that nobody has opened: whoever makes several may show the lucky one.
-fn unopened(ledger: &Ledger) -> u64 {
-    let entries = ledger.entries();
-    let opened: BTreeSet<&str> = entries
-        .iter()
-        .filter(|entry| entry.kind == "open")
-        .filter_map(|entry| entry.fields.get("opens")?.as_str())
-        .collect();
-    let committed = entries.iter().filter(|entry| entry.kind == "commit");
-    committed.filter(|entry| !opened.contains(entry.leaf.to_string().as_str())).count() as u64
 }

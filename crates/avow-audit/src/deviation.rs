@@ -10,13 +10,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use avow_model::attempt::Blame;
 use avow_model::claim::{Claim, Test};
 use avow_model::digest::{Artifact, AttemptDigest, BlobDigest, RegistrationDigest};
-use avow_model::ledger::Ledger;
+use avow_model::expand::{self, Member};
+use avow_model::ledger::{Entry, Ledger};
 use avow_model::op::Kind;
 use avow_model::plan::{Determinism, Plan, Source as From};
 use serde::Serialize;
 
-use crate::evidence::{Evidence, Fate, MemberEvidence};
+use crate::evidence::{Evidence, Fate, MemberEvidence, Tried, topological};
+use crate::holdout::{self, rows::Shared};
 use crate::planned::{self, Change};
+use crate::same::Sampled;
 
 /// One deviation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -46,6 +49,10 @@ pub enum Class {
     Addition,
     /// Only words changed: what a claim says or means.
     Clarification,
+    /// Stages were changed, and a drawn sample gave the same as before.
+    Equivalence,
+    /// Stages were changed because they were wrong before, as their author says.
+    BugFix,
     /// Something planned was left out of the plan.
     Exclusion,
     /// An attempt is older than the registration that covers its member.
@@ -62,6 +69,8 @@ pub enum Class {
     ConcurrentAmendment,
     /// Values were read before the registered plan was complete.
     Exposure,
+    /// Rows of a holdout occur in training data.
+    Leakage,
     /// What succeeded was declared wrong.
     Invalidation,
     /// A reading was withdrawn.
@@ -138,6 +147,28 @@ pub enum What {
         /// The commands that showed values, with how often.
         commands: BTreeMap<String, usize>,
     },
+    /// A sealed output that commands copied out of the store before the registered plan was complete.
+    Copied {
+        /// `stage.output`.
+        output: String,
+        /// The commands, with how often.
+        commands: BTreeMap<String, usize>,
+    },
+    /// Rows of a sealed output that are also rows of what a stage was trained with.
+    Leaked {
+        /// The stage that trained.
+        stage: String,
+        /// The sealed output.
+        holdout: String,
+        /// The training data: an output, a path or an address.
+        training: String,
+        /// How many rows the sealed output has.
+        rows: u64,
+        /// How many of them the training data has too.
+        shared: u64,
+        /// The first of those.
+        first: Vec<Shared>,
+    },
     /// What was declared wrong, the members that it stood for, and everything that rested on them.
     Invalidated {
         /// `attempt:…` or `blob:…`.
@@ -156,6 +187,14 @@ pub enum What {
         /// The claims that require it, follow it, or have it as a part.
         downstream: Vec<String>,
     },
+    /// What became of the sample by which an amendment is to show that it changed nothing.
+    Sampled {
+        /// The amendment.
+        entry: RegistrationDigest,
+        /// The sample.
+        #[serde(flatten)]
+        sampled: Sampled,
+    },
     /// An amendment of whose plan there is no record here.
     Elsewhere {
         /// Its ledger line.
@@ -170,10 +209,12 @@ pub enum What {
 
 impl Class {
     /// Every class.
-    pub const ALL: [Class; 13] = [
+    pub const ALL: [Class; 16] = [
         Class::Amendment,
         Class::Addition,
         Class::Clarification,
+        Class::Equivalence,
+        Class::BugFix,
         Class::Exclusion,
         Class::OlderThanRegistration,
         Class::NotRun,
@@ -182,6 +223,7 @@ impl Class {
         Class::Divergence,
         Class::ConcurrentAmendment,
         Class::Exposure,
+        Class::Leakage,
         Class::Invalidation,
         Class::Retraction,
     ];
@@ -192,6 +234,8 @@ impl Class {
             Class::Amendment => "amendment",
             Class::Addition => "addition",
             Class::Clarification => "clarification",
+            Class::Equivalence => "equivalence",
+            Class::BugFix => "bug-fix",
             Class::Exclusion => "exclusion",
             Class::OlderThanRegistration => "older-than-registration",
             Class::NotRun => "not-run",
@@ -200,6 +244,7 @@ impl Class {
             Class::Divergence => "divergence",
             Class::ConcurrentAmendment => "concurrent-amendment",
             Class::Exposure => "exposure",
+            Class::Leakage => "leakage",
             Class::Invalidation => "invalidation",
             Class::Retraction => "retraction",
         }
@@ -221,7 +266,12 @@ impl When {
 
 /// Every deviation, plan first, then stage by stage. `registered` is the registered plan, where it is another
 /// than the one judged and its record exists; `unread` says that values stayed hidden so far.
-pub fn deviations(evidence: &Evidence<'_>, registered: Option<&Plan>, unread: bool) -> Vec<Deviation> {
+pub fn deviations(
+    evidence: &Evidence<'_>,
+    registered: Option<&Plan>,
+    ledger: &Ledger,
+    unread: bool,
+) -> Vec<Deviation> {
     let mut out = Vec::new();
     let started = evidence.members().flat_map(|m| &m.attempts).any(|tried| tried.covered);
     let when = match (started, unread) {
@@ -239,7 +289,7 @@ pub fn deviations(evidence: &Evidence<'_>, registered: Option<&Plan>, unread: bo
     }
     let covered = covered(evidence.plan);
     for (index, members) in evidence.stages.iter().enumerate() {
-        let stage = Stage { evidence, name: &evidence.plan.stages[index].name, members };
+        let stage = Stage { evidence, ledger, unread, name: &evidence.plan.stages[index].name, members };
         if evidence.registration.is_some() && covered.contains(&index) {
             out.extend(stage.older());
             out.extend(stage.observed());
@@ -255,7 +305,7 @@ pub fn deviations(evidence: &Evidence<'_>, registered: Option<&Plan>, unread: bo
 /// more.
 pub fn exposures(ledger: &Ledger) -> Option<Deviation> {
     let mut commands: BTreeMap<String, usize> = BTreeMap::new();
-    for entry in ledger.entries().iter().filter(|entry| entry.kind == "exposure") {
+    for entry in ledger.entries().iter().filter(|entry| is_peek(entry)) {
         let command = entry.fields.get("command").and_then(|c| c.as_str()).unwrap_or("unknown");
         *commands.entry(command.to_owned()).or_default() += 1;
     }
@@ -263,8 +313,21 @@ pub fn exposures(ledger: &Ledger) -> Option<Deviation> {
     (!commands.is_empty()).then(|| Deviation::new(Class::Exposure, When::After, what))
 }
 
+/// Whether a line of the ledger says that values were read before the plan was complete.
+fn is_peek(entry: &Entry) -> bool {
+    entry.kind == "exposure" && holdout::copied(entry).is_none()
+}
+
+/// Whether an attempt failed through its own program.
+fn is_own_failure(tried: &&Tried) -> bool {
+    !tried.verification && tried.outcome.blame() == Some(Blame::Program)
+}
+
 struct Stage<'a> {
     evidence: &'a Evidence<'a>,
+    ledger: &'a Ledger,
+    /// Whether values stayed hidden so far.
+    unread: bool,
     name: &'a str,
     members: &'a [MemberEvidence],
 }
@@ -272,6 +335,72 @@ struct Stage<'a> {
 impl Stage<'_> {
     fn after(&self) -> When {
         if self.evidence.registration.is_some() { When::After } else { When::Unregistered }
+    }
+
+    /// When these attempts were made. Values of a registered plan are hidden until it is complete, so what was tried before
+    /// that was tried unread, unless somebody peeked before.
+    fn tried_when<'t>(&self, mut attempts: impl Iterator<Item = &'t Tried>) -> When {
+        if self.evidence.registration.is_none() {
+            return When::Unregistered;
+        }
+        let peeks: Vec<RegistrationDigest> = self
+            .ledger
+            .entries()
+            .into_iter()
+            .filter(|entry| is_peek(entry))
+            .map(|entry| entry.leaf)
+            .collect();
+        // Attempts of one run cite the same heads, and what is asked depends on nothing else.
+        let mut known: BTreeMap<&[RegistrationDigest], bool> = BTreeMap::new();
+        let unread = |tried: &'t Tried| {
+            let heads = tried.heads.as_slice();
+            let peeked = || {
+                let cites =
+                    |peek: &RegistrationDigest| heads.iter().any(|head| self.ledger.precedes(*peek, *head));
+                peeks.iter().any(cites)
+            };
+            tried.covered
+                && *known.entry(heads).or_insert_with(|| !peeked() && !self.was_complete_before(heads))
+        };
+        if attempts.all(unread) { When::BeforeValues } else { When::After }
+    }
+
+    /// Whether every member had come to its end in runs before the one whose attempts cite these heads.
+    fn was_complete_before(&self, heads: &[RegistrationDigest]) -> bool {
+        let plan = self.evidence.plan;
+        let mut known: BTreeMap<&[RegistrationDigest], bool> = BTreeMap::new();
+        let earlier = |other: &[RegistrationDigest]| {
+            let before = |head: &RegistrationDigest| {
+                heads.iter().any(|later| later != head && self.ledger.precedes(*head, *later))
+            };
+            !other.is_empty() && other.iter().all(before)
+        };
+        let Ok(order) = topological(plan) else { return false };
+        let mut failed: BTreeSet<Member> = BTreeSet::new();
+        for member in order.into_iter().flat_map(|stage| &self.evidence.stages[stage]) {
+            let mut ends = member.attempts.iter().filter(|tried| {
+                let heads = tried.heads.as_slice();
+                let before = *known.entry(heads).or_insert_with(|| earlier(heads));
+                before && tried.covered && tried.outcome.is_final() && !tried.verification
+            });
+            let first = ends.next().map(|tried| tried.outcome.succeeded());
+            let ended = first.map(|first| first || ends.any(|tried| tried.outcome.succeeded()));
+            let cell = expand::cell(plan, member.member);
+            let blocked = || {
+                let inputs = plan.stages[member.member.stage as usize].producers();
+                let mut producers = inputs
+                    .flat_map(|(_, input, _)| expand::producers(&cell, &input.from).unwrap_or_default());
+                producers.any(|producer| failed.contains(&producer))
+            };
+            match ended {
+                Some(true) => {}
+                None if !blocked() => return false,
+                Some(false) | None => {
+                    failed.insert(member.member);
+                }
+            }
+        }
+        true
     }
 
     fn labels<'m>(&self, members: impl Iterator<Item = &'m MemberEvidence>) -> Vec<String> {
@@ -304,25 +433,37 @@ impl Stage<'_> {
             by_fate.entry(member.fate.word()).or_default().push(member);
         }
         let deviation = |(fate, members): (&'static str, Vec<&MemberEvidence>)| {
-            let class = if fate == "failed" { Class::Shortfall } else { Class::NotRun };
+            let failed = fate == "failed";
+            let when = match (failed, self.unread) {
+                (true, _) => {
+                    self.tried_when(members.iter().flat_map(|member| &member.attempts).filter(is_own_failure))
+                }
+                (false, true) if self.evidence.registration.is_some() => When::BeforeValues,
+                (false, _) => self.after(),
+            };
+            let class = if failed { Class::Shortfall } else { Class::NotRun };
             let members = self.labels(members.into_iter());
             let what = What::Members { stage: self.name.to_owned(), fate, members };
-            Deviation::new(class, self.after(), what)
+            Deviation::new(class, when, what)
         };
         by_fate.into_iter().map(deviation).collect()
     }
 
     fn failures(&self) -> Option<Deviation> {
         // Only what the program itself did may be a way of choosing; a machine that failed chose nothing.
-        let count = |m: &MemberEvidence| {
-            let tried = m.attempts.iter().filter(|t| !t.verification);
-            tried.filter(|t| t.outcome.blame() == Some(Blame::Program)).count()
-        };
-        let stands = self.members.iter().filter(|m| matches!(m.fate, Fate::Stands(_)) && count(m) > 0);
+        let count = |m: &MemberEvidence| m.attempts.iter().filter(is_own_failure).count();
+        let stands = |m: &&MemberEvidence| matches!(m.fate, Fate::Stands(_)) && count(m) > 0;
+        let stands: Vec<&MemberEvidence> = self.members.iter().filter(stands).collect();
         let members: BTreeMap<String, usize> =
-            stands.map(|m| (self.evidence.label(m.member), count(m))).collect();
+            stands.iter().map(|m| (self.evidence.label(m.member), count(m))).collect();
+        // What came after a failure is the trying again.
+        let again = stands.iter().flat_map(|m| {
+            let first = m.attempts.iter().position(|tried| is_own_failure(&tried)).unwrap_or(0);
+            &m.attempts[first..]
+        });
+        let when = self.tried_when(again.filter(|tried| !tried.verification));
         let what = What::FailedAttempts { stage: self.name.to_owned(), members: members.clone() };
-        (!members.is_empty()).then(|| Deviation::new(Class::Incident, self.after(), what))
+        (!members.is_empty()).then(|| Deviation::new(Class::Incident, when, what))
     }
 
     fn divergences(&self) -> Vec<Deviation> {
@@ -370,7 +511,7 @@ impl Deviation {
     /// reason for. Failed attempts count where something is registered: trying until it works is a choice.
     pub fn is_unexplained(&self) -> bool {
         let counts = match self.class {
-            Class::Addition | Class::Clarification => false,
+            Class::Addition | Class::Clarification | Class::Equivalence => false,
             // What a stage never promised to repeat is shown, and is no fault of anybody.
             Class::Divergence => !matches!(self.what, What::Outputs { promised: false, .. }),
             Class::Incident => self.when != When::Unregistered,
@@ -386,9 +527,12 @@ impl Deviation {
             | What::Members { stage, .. }
             | What::FailedAttempts { stage, .. }
             | What::Outputs { stage, .. }
+            | What::Leaked { stage, .. }
             | What::Observed { stage, .. } => Some(stage),
             What::Plan(_)
             | What::Read { .. }
+            | What::Copied { .. }
+            | What::Sampled { .. }
             | What::Registrations { .. }
             | What::Elsewhere { .. }
             | What::Invalidated { .. }

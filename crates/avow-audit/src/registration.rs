@@ -24,6 +24,9 @@ pub struct Registration {
     pub kind: String,
     /// The plan it froze.
     pub plan: PlanDigest,
+    /// Whether its line shows nothing of it yet.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub embargo: bool,
     /// The chain's first `register` entry, from which random draws take their key.
     pub first: RegistrationDigest,
     /// Entries of the same kind that are neither before nor after this one: the other side of a fork.
@@ -67,7 +70,9 @@ impl Registration {
         let finding = |(entry, reason)| Finding::BadRegistration { entry, reason };
         let findings = faults.into_iter().map(finding).collect();
         let Some(InForce { registered, first, history, rivals }) = in_force else { return (None, findings) };
+        let closed = ledger.unopened();
         let registration = Registration {
+            embargo: closed.iter().any(|(leaf, _)| *leaf == registered.leaf),
             leaf: registered.leaf,
             kind: registered.kind,
             plan: registered.plan,

@@ -4,6 +4,8 @@
 //! the plan has come. Damage never hides. Absent: the decision of what to show where, which is the tool's; it
 //! asks [`Audit::hiding`].
 
+use std::collections::BTreeSet;
+
 use avow_model::digest::PlanDigest;
 use avow_model::ledger::Ledger;
 use avow_model::plan::Plan;
@@ -16,6 +18,7 @@ use crate::evidence::{Completeness, Evidence};
 use crate::finding::Finding;
 use crate::heads::Cited;
 use crate::hiding::{self, Hiding};
+use crate::holdout::{self, Sealed};
 use crate::integrity::{self, RunJournal};
 use crate::judge::{self, Verdict};
 use crate::measure::{self, Problem, Readings};
@@ -55,6 +58,12 @@ pub struct Report {
     /// What the verdicts are out of, where journals were there to count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub denominators: Option<Denominators>,
+    /// Sealed outputs, with who read them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sealed: Vec<Sealed>,
+    /// Sealed files and training files whose rows could not be compared, with why.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub uncompared: BTreeSet<String>,
     /// What differs from what was registered; verdicts name positions in this list.
     pub deviations: Vec<Deviation>,
     /// What is damaged.
@@ -131,13 +140,19 @@ impl<'a> Audit<'a> {
         }
         let denominators =
             journals.map(|journals| denominators::count(&evidence, source, ledger, journals)).transpose()?;
+        let sealed =
+            journals.map(|journals| holdout::reads(&evidence, source, ledger, journals)).transpose()?;
         let exposures = deviation::exposures(ledger);
         let unread = hiding.is_some() && exposures.is_none();
         let mut deviations = amended::amendments(&evidence, ledger, source, &mut findings)?;
-        deviations.extend(deviation::deviations(&evidence, registered.as_ref(), unread));
+        deviations.extend(deviation::deviations(&evidence, registered.as_ref(), ledger, unread));
         deviations.extend(exposures);
+        deviations.extend(holdout::exposures(&evidence, ledger));
+        let leaks = holdout::leaks(&evidence, source)?;
+        deviations.extend(leaks.deviations);
         deviations.extend(withdrawn::invalidations(&evidence, ledger));
         deviations.extend(withdrawn::retractions(plan, ledger));
+        amended::absolve(&mut deviations, &evidence, ledger);
         amended::explain(&mut deviations, ledger);
         let hidden = hiding.is_some() && !show;
         let readings = if hidden { Readings::default() } else { selected(&evidence, source)? };
@@ -159,6 +174,8 @@ impl<'a> Audit<'a> {
             searches: if hidden { Vec::new() } else { search::standing(plan) },
             verdicts,
             denominators,
+            sealed: sealed.unwrap_or_default(),
+            uncompared: leaks.uncompared,
             deviations,
             findings,
             problems: readings.problems,

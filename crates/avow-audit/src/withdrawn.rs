@@ -9,6 +9,7 @@ use avow_model::plan::Plan;
 
 use crate::deviation::{Class, Deviation, What, When};
 use crate::evidence::{Evidence, MemberEvidence, Tried};
+use crate::holdout;
 
 /// One deviation for each thing that is declared wrong and that stood for a member of the plan.
 pub fn invalidations(evidence: &Evidence<'_>, ledger: &Ledger) -> Vec<Deviation> {
@@ -58,7 +59,7 @@ fn invalidation(
 }
 
 fn peeked(ledger: &Ledger) -> bool {
-    ledger.entries().iter().any(|entry| entry.kind == "exposure")
+    ledger.entries().iter().any(|entry| entry.kind == "exposure" && holdout::copied(entry).is_none())
 }
 
 /// Everything that reads, directly or not, what these members make.

@@ -198,7 +198,7 @@ fn an_incomplete_registered_plan_hides_its_values() {
     // Failed for good: complete, and the claim is void.
     let report = lab.audit();
     assert_eq!(report.verdicts[0].word, Some(Word::Void));
-    assert_eq!(classes(&report), [(Class::Shortfall, When::After)]);
+    assert_eq!(classes(&report), [(Class::Shortfall, When::BeforeValues)]);
     // Another plan than the registered one hides nothing: it is exploratory.
     let mut other = planned();
     other.params.clear();

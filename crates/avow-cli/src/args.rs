@@ -6,12 +6,14 @@ use clap::builder::TypedValueParser as _;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod exchange;
+mod prml;
 mod registration;
 
 pub use exchange::{CrateEdition, CrateProfile, Export, ExportCrate, ExportForm, ExportInToto, ExportProv};
+pub use prml::{Prml, PrmlExport, PrmlVerify};
 pub use registration::{
-    Amend, Diff, Invalidate, Ledger, LedgerArg, LedgerProve, LedgerVerify, LedgerWitness, Register, Retract,
-    Trust, Witnesses,
+    Amend, Diff, Invalidate, Ledger, LedgerArg, LedgerOpen, LedgerProve, LedgerVerify, LedgerWitness,
+    Register, Retract, Trust, Witnesses,
 };
 
 /// Experiments that can be checked: declared before, run with provenance, judged by the registered rule.
@@ -79,6 +81,9 @@ pub enum Command {
     /// Write evidence in a form that other programs read, or a plan as the answers of a registration form.
     #[command(subcommand)]
     Export(Export),
+    /// Read, write and check manifests of the PRML format.
+    #[command(subcommand)]
+    Prml(Prml),
     /// Show everything a number, an artifact or a file rests on.
     Lineage(Lineage),
     /// Write a page about an experiment, or the values that a manuscript prints.

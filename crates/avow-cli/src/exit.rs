@@ -22,6 +22,11 @@ pub enum Exit {
     Deviation = 7,
     /// A machine, a network or a cluster failed.
     Machine = 8,
+    /// Of `avow prml verify`: the observed value does not keep the threshold. That command's numbers are its format's,
+    /// in which 3 says that the digest is another.
+    ManifestFail = 10,
+    /// Of `avow prml verify`: what is to be checked against is missing, or is other data.
+    ManifestUnchecked = 11,
     /// A fault of this program.
     Internal = 70,
     /// Stopped on request.
@@ -32,7 +37,7 @@ impl Exit {
     /// Which of two reasons is told: damaged evidence first, then machines, stages, deviations, refuted and
     /// undecided claims.
     pub fn worse(self, other: Exit) -> Exit {
-        const ORDER: [Exit; 11] = [
+        const ORDER: [Exit; 13] = [
             Exit::Internal,
             Exit::Interrupted,
             Exit::Damaged,
@@ -43,6 +48,8 @@ impl Exit {
             Exit::Deviation,
             Exit::Refuted,
             Exit::Undecided,
+            Exit::ManifestUnchecked,
+            Exit::ManifestFail,
             Exit::Done,
         ];
         let place = |e: Exit| ORDER.iter().position(|o| *o == e).expect("every exit code is ordered");

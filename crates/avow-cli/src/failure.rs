@@ -136,6 +136,20 @@ pub fn engine(error: EngineError) -> Failure {
         EngineError::NoRival(_) => Failure::new(Exit::Usage, "there is nothing to decide")
             .because(error)
             .hint("`avow ledger log` lists the registrations"),
+        EngineError::Begun => Failure::new(Exit::Usage, "an embargo would hide nothing").because(error).hint(
+            "commit before the first run; or give the experiment another name, and with it another ledger",
+        ),
+        EngineError::NoCommitment => {
+            Failure::new(Exit::Usage, "there is nothing to open").because(error).hint(
+                "commitments are made with `avow register --embargo`; `avow ledger log` lists them",
+            )
+        }
+        EngineError::Mismatch(_) => Failure::new(Exit::Damaged, "the commitment was not opened")
+            .because(error)
+            .hint("openings are kept in `.avow/embargo/EXPERIMENT` where the commitment was made"),
+        EngineError::Taken(_) => Failure::new(Exit::Usage, "the opened ledger has no place")
+            .because(error)
+            .hint("move the other file of `registrations/` away"),
         EngineError::Ledger(_) => Failure::new(Exit::Damaged, "the registration ledger cannot be written")
             .because(error)
             .hint("a line was changed by hand; restore the file from version control"),

@@ -11,7 +11,7 @@ use avow_model::digest::RegistrationDigest;
 use avow_model::ledger::Ledger;
 use avow_proof::{Revoked, Signers, namespace, pem, sha256, stamp};
 use avow_store::proofs::About;
-use avow_store::{Project, Proofs, nonce};
+use avow_store::{LedgerFile, Project, Proofs, nonce};
 
 use crate::args::Witnesses;
 use crate::exit::Exit;
@@ -85,7 +85,9 @@ pub fn obtain(
         told(format!("  stamped by {url}"))?;
     }
     if wanted.tag {
-        let name = tag(project.root(), experiment, ledger, head)?;
+        // Under embargo a tag must not tell the experiment either.
+        let file = LedgerFile::of(project, experiment).map_err(failure::store)?;
+        let name = tag(project.root(), file.name(), ledger, head)?;
         told(format!("  tagged {name}"))?;
     }
     Ok(())

@@ -3,6 +3,7 @@
 use avow_exec::ExecError;
 use avow_model::digest::RegistrationDigest;
 use avow_model::ledger::LedgerError;
+use avow_model::ledger::embargo::Mismatch;
 use avow_planner::{GraphError, TooLarge};
 use avow_store::StoreError;
 use avow_store::lock::LockError;
@@ -51,6 +52,18 @@ pub enum EngineError {
     /// Nothing stands against the registration that was to be chosen.
     #[error("{0} is no registration that another one stands against")]
     NoRival(RegistrationDigest),
+    /// A ledger whose lines show already what an embargo would hide.
+    #[error("the ledger has lines already, which name what was run")]
+    Begun,
+    /// There is no commitment to open.
+    #[error("the ledger has no commitment that is not opened")]
+    NoCommitment,
+    /// What was given does not open a commitment.
+    #[error(transparent)]
+    Mismatch(#[from] Mismatch),
+    /// The project has another ledger of the name that an opened one would get.
+    #[error("there is another ledger of `{0}` in the project")]
+    Taken(String),
     /// A part of the engine panicked.
     #[error("a task of the engine panicked: {0}")]
     Panic(String),

@@ -34,8 +34,8 @@ pub use lookup::{Lookup, Sought};
 pub use notice::{Notice, Report};
 pub use recover::Recovered;
 pub use register::{
-    Freeze, Registered, Registration, adopt, amend, current_registration, invalidate, ledger_of,
-    record_exposure, register, retract,
+    Freeze, Registered, Registration, adopt, amend, current_registration, embargo, invalidate, ledger_of,
+    open, record_copy, record_exposure, register, retract,
 };
 pub use run::{Options, run, run_adaptive};
 pub use session::{Session, rebuild_index};

@@ -7,6 +7,7 @@ use avow_model::attempt::Attempt;
 use avow_model::canonical::Record;
 use avow_model::digest::{BlobDigest, PlanDigest, RegistrationDigest};
 use avow_model::ledger::Ledger;
+use avow_model::ledger::embargo::Opening;
 use avow_model::ledger::invalid::Wrong;
 use avow_model::plan::Plan;
 use avow_store::ledger::AppendError;
@@ -90,8 +91,35 @@ pub fn register(session: &Session, freeze: Freeze<'_>) -> Result<Registered, Eng
     match current_registration(&ledger) {
         Some(current) if freeze.plan.is_named(current.plan) => Err(EngineError::AlreadyRegistered),
         Some(_) => Err(EngineError::OtherRegistered),
-        None => write(session, &file, "register", freeze),
+        None => write(session, freeze, |fields| file.append("register", fields)),
     }
+}
+
+/// Registers a plan under embargo: the ledger shows a commitment and nothing else, until [`open`].
+///
+/// # Errors
+/// [`EngineError::Begun`] where the ledger has lines, which name what was run; otherwise as [`register`].
+pub fn embargo(session: &Session, freeze: Freeze<'_>) -> Result<Registered, EngineError> {
+    let (mut file, ledger) = ledger_of(&session.project, &freeze.plan.experiment)?;
+    if ledger.chain().is_some() {
+        return Err(EngineError::Begun);
+    }
+    write(session, freeze, |fields| file.embargo(fields))
+}
+
+/// Opens what a ledger committed to: with the openings that are kept here, or with one that is given. Returns the file
+/// as it is called from then on, and the lines that were opened.
+///
+/// # Errors
+/// [`EngineError::NoCommitment`] where nothing is closed, [`EngineError::Mismatch`] where what is given opens nothing.
+pub fn open(
+    project: &Project,
+    experiment: &str,
+    given: Option<Opening>,
+) -> Result<(LedgerFile, Vec<RegistrationDigest>), EngineError> {
+    let mut file = LedgerFile::of(project, experiment)?;
+    let opened = file.open(given).map_err(appended)?;
+    Ok((file, opened))
 }
 
 /// Registers a changed plan in place of the one in force, for a stated reason. With the plan in force it states the
@@ -108,7 +136,7 @@ pub fn amend(session: &Session, mut freeze: Freeze<'_>, reason: &str) -> Result<
     }
     freeze.circumstances.insert("amends".to_owned(), json!(current.leaf));
     freeze.circumstances.insert("reason".to_owned(), json!(reason));
-    write(session, &file, "amend", freeze)
+    write(session, freeze, |fields| file.append("amend", fields))
 }
 
 /// Decides between registrations on two sides of a fork: the one named is in force from here on.
@@ -132,11 +160,11 @@ pub fn adopt(
     file.append("adopt", object(json!({"adopts": chosen, "reason": reason}))).map_err(appended)
 }
 
+/// Stores what a registration names, and has its line appended.
 fn write(
     session: &Session,
-    file: &LedgerFile,
-    kind: &str,
     freeze: Freeze<'_>,
+    append: impl FnOnce(Map<String, Value>) -> Result<RegistrationDigest, AppendError>,
 ) -> Result<Registered, EngineError> {
     let plan = freeze.plan;
     let digest = plan.digest();
@@ -151,7 +179,9 @@ fn write(
         "stages": plan.stages.len(),
     }));
     fields.extend(freeze.circumstances);
-    let leaf = file.append(kind, fields).map_err(appended)?;
+    let leaf = append(fields).map_err(appended)?;
+    // An embargo has given the file another name.
+    let file = LedgerFile::of(&session.project, &plan.experiment)?;
     let chain = file.read()?.chain().unwrap_or(leaf);
     Ok(Registered { leaf, chain, plan: digest, path: file.path() })
 }
@@ -164,6 +194,24 @@ fn write(
 pub fn record_exposure(project: &Project, experiment: &str, by: &str, what: &str) -> Result<(), EngineError> {
     let file = LedgerFile::of(project, experiment)?;
     file.append("exposure", object(json!({"command": by, "read": what}))).map_err(appended)?;
+    Ok(())
+}
+
+/// Records that a command copied a sealed output out of the store, and whether the registered plan was complete by
+/// then.
+///
+/// # Errors
+/// As [`record_exposure`].
+pub fn record_copy(
+    project: &Project,
+    experiment: &str,
+    by: &str,
+    output: &str,
+    complete: bool,
+) -> Result<(), EngineError> {
+    let file = LedgerFile::of(project, experiment)?;
+    let fields = json!({"command": by, "read": output, "sealed": output, "complete": complete});
+    file.append("exposure", object(fields)).map_err(appended)?;
     Ok(())
 }
 
@@ -199,6 +247,10 @@ pub(crate) fn appended(error: AppendError) -> EngineError {
     match error {
         AppendError::Ledger(error) => EngineError::Ledger(error),
         AppendError::Store(error) => EngineError::Store(error),
+        AppendError::Begun => EngineError::Begun,
+        AppendError::NoCommitment => EngineError::NoCommitment,
+        AppendError::Mismatch(mismatch) => EngineError::Mismatch(mismatch),
+        AppendError::Taken(name) => EngineError::Taken(name),
     }
 }
 

@@ -8,6 +8,7 @@
 //!
 //! The foreign forms are written from one [`Account`] of what was done: [`ro_crate`] for repositories and people who
 //! look at files, [`prov`] for programs that reason about provenance, [`statement`] for those that check signatures.
+//! [`prml`] reads and writes manifests of another format, by which other tools fix a claim beforehand.
 //!
 //! Absent: running anything, networks, clocks, any judgement of what the evidence means.
 
@@ -17,6 +18,7 @@ pub mod citation;
 mod digests;
 mod error;
 mod moment;
+pub mod prml;
 mod project_files;
 pub mod prov;
 pub mod ro_crate;

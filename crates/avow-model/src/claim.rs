@@ -151,6 +151,9 @@ pub struct Part {
     /// The dimension that names what is sampled independently: units of one cluster become one number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clusters: Option<String>,
+    /// What must be equal between the arms of the contrast, but for what is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<Control>,
     /// What happens to units that are missing or not finite.
     pub missing: Missing,
     /// Whether the interval or the estimate alone decides.
@@ -214,6 +217,15 @@ pub struct Compare {
     pub first: Value,
     /// The value of the second arm.
     pub second: Value,
+}
+
+/// A matched control: the arms of the contrast are equal but for what is named.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Control {
+    /// The stage whose members must match, with everything upstream of them.
+    pub of: String,
+    /// Axes, or attributes of an axis (`arm.decay`), that may differ; sorted.
+    pub equal_except: Vec<String>,
 }
 
 /// Folds one dimension away.
@@ -366,6 +378,10 @@ pub enum Method {
     Bounded,
     /// The t-mixture, valid at every look.
     Sequential,
+    /// The mean time up to τ by the survival curve.
+    RestrictedMean,
+    /// The log-rank test of two arms.
+    LogRank,
     /// No inference.
     None,
 }
@@ -472,6 +488,9 @@ pub struct Inference {
     /// Whether values are taken on the logarithmic scale, so that θ is a geometric mean.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub log: bool,
+    /// τ, up to which the restricted mean is taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<f64>,
     /// The range in which all values lie, for `bounded`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<(f64, f64)>,
@@ -480,8 +499,10 @@ pub struct Inference {
 impl Inference {
     /// Whether two arms are compared as independent samples.
     pub fn is_unpaired(&self) -> bool {
-        let by_method =
-            matches!(self.method, Method::Welch | Method::Student | Method::MannWhitney | Method::Newcombe);
+        let by_method = matches!(
+            self.method,
+            Method::Welch | Method::Student | Method::MannWhitney | Method::Newcombe | Method::LogRank
+        );
         self.unpaired || by_method
     }
 }

@@ -195,6 +195,15 @@ impl<'a> Cell<'a> {
         self.points.iter().find(|(a, _)| a.name == axis).map(|(_, i)| *i)
     }
 
+    /// The same point with another value of an axis, by its index; the same point where it has no such axis.
+    #[must_use]
+    pub fn at(mut self, axis: &str, index: u64) -> Cell<'a> {
+        if let Some(point) = self.points.iter_mut().find(|(a, _)| a.name == axis) {
+            point.1 = index;
+        }
+        self
+    }
+
     /// The value of an axis with cells of its own.
     fn own_value(&self, axis: &str) -> Option<Value> {
         self.points.iter().find(|(a, _)| a.name == axis).and_then(|(axis, index)| axis.value(*index))

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 
 use crate::digest::RegistrationDigest;
 
+pub mod embargo;
 pub mod force;
 pub mod invalid;
 pub mod proof;
@@ -70,6 +71,17 @@ pub struct Entry {
     pub fields: Map<String, Value>,
     /// Longest path from the first line.
     pub depth: usize,
+    /// What it commits to, where it is a commitment; kind and fields are then those behind it, once it is opened.
+    pub commitment: Option<String>,
+    /// The object as it stands in the file, where kind and fields are those behind a commitment.
+    shown: Option<Map<String, Value>>,
+}
+
+impl Entry {
+    /// The object as it stands in the file.
+    pub fn line(&self) -> &Map<String, Value> {
+        self.shown.as_ref().unwrap_or(&self.fields)
+    }
 }
 
 /// Something wrong in a ledger.
@@ -98,6 +110,12 @@ pub struct Ledger {
     first: Option<RegistrationDigest>,
     findings: Vec<Finding>,
     intact: usize,
+    /// Commitments that a line opens.
+    opened: BTreeSet<RegistrationDigest>,
+    /// What other ledgers declare wrong.
+    elsewhere: Vec<invalid::Invalid>,
+    /// Lines that verify and do not do what they say.
+    faults: Vec<(RegistrationDigest, String)>,
 }
 
 /// An RFC 6962 tree that can only grow: its complete subtrees, largest first, with the logarithm of how many
@@ -231,6 +249,7 @@ impl Ledger {
             }
         }
         ledger.link(pending);
+        ledger.open();
         ledger.findings.sort_by_key(|finding| match finding {
             Finding::Line { line, .. } => *line,
             Finding::Torn { .. } => usize::MAX,
@@ -443,5 +462,7 @@ fn parse(raw: &[u8]) -> Result<Entry, String> {
     if !parents.is_sorted_by(|a, b| a < b) {
         return Err("parents are not sorted".to_owned());
     }
-    Ok(Entry { leaf: leaf(raw), parents, kind, fields, depth: 0 })
+    let committed = (kind == "commit").then(|| fields.get("commitment")).flatten();
+    let commitment = committed.and_then(Value::as_str).map(str::to_owned);
+    Ok(Entry { leaf: leaf(raw), parents, kind, fields, depth: 0, commitment, shown: None })
 }

@@ -24,6 +24,7 @@ pub mod expression;
 pub mod journal;
 pub mod ledger;
 pub mod loads;
+pub mod matched;
 pub mod op;
 pub mod plan;
 pub mod present;

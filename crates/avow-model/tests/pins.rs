@@ -108,6 +108,7 @@ fn claim() -> Claim {
             unpaired: false,
             equal_spread: false,
             log: false,
+            until: None,
             range: None,
         },
     };
@@ -127,6 +128,7 @@ fn claim() -> Claim {
         per: vec!["model".to_owned()],
         replicate: Some("seed".to_owned()),
         clusters: None,
+        control: None,
         missing: Missing::Drop { void_above: "0.1".to_owned() },
         judge: Judge::Interval,
         rule,

@@ -438,6 +438,12 @@ fn part(part: &Part, map: &mut Map) {
     map.list("per", texts(&part.per));
     map.maybe("replicate", part.replicate.as_deref());
     map.maybe("clusters", part.clusters.as_deref());
+    if let Some(control) = &part.control {
+        let mut own = Map::default();
+        own.put("of", control.of.as_str());
+        own.list("equal_except", texts(&control.equal_except));
+        map.put("control", own.done());
+    }
     if let (Missing::Drop { void_above }, Some(unit)) = (&part.missing, &part.replicate) {
         let mut missing = Map::default();
         missing.put("drop", unit.as_str());
@@ -595,6 +601,7 @@ fn inference(rule: &Rule, inference: &Inference, map: &mut Map) {
     map.maybe("smallest", inference.smallest);
     map.maybe("assume", inference.equal_spread.then_some("equal-spread"));
     map.maybe("scale", inference.log.then_some("log"));
+    map.maybe("until", inference.until);
     if let Some((low, high)) = inference.range {
         map.list("range", [low, high].into_iter().map(Yaml::from));
     }

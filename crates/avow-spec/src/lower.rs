@@ -8,6 +8,7 @@
 mod axes;
 mod bound;
 mod claims;
+mod control;
 mod exclude;
 mod family;
 mod files;
@@ -169,6 +170,10 @@ pub fn lower(experiment: &Experiment, world: &dyn World, ops: &[OpSignature]) ->
     let plan = plan.map(|mut plan| {
         avow_model::search::forget(&mut plan);
         plan
+    });
+    let plan = plan.filter(|plan| {
+        control::check(&cx, plan);
+        !cx.out.borrow().any_error()
     });
     Lowered { plan, terms, diagnostics: cx.out.into_inner().finish(), reach: claims.reach, code }
 }

@@ -110,6 +110,8 @@ pub(crate) fn word(method: Method) -> &'static str {
         Method::Page => "page",
         Method::Bounded => "bounded",
         Method::Sequential => "sequential",
+        Method::RestrictedMean => "restricted-mean",
+        Method::LogRank => "log-rank",
         Method::None => "none",
     }
 }
@@ -210,6 +212,8 @@ fn tested(rule: &Rule, method: Method) -> Option<Tested> {
         Method::Page => Tested::Page,
         Method::Bounded => Tested::Bounded,
         Method::Sequential => Tested::Sequential,
+        Method::RestrictedMean => Tested::RestrictedMean,
+        Method::LogRank => Tested::LogRank,
         Method::T => Tested::T,
         Method::SignFlip => Tested::SignFlip,
         Method::Welch => Tested::Welch,
@@ -275,6 +279,7 @@ mod tests {
             unpaired: false,
             equal_spread: false,
             log: false,
+            until: None,
             range: None,
         }
     }

@@ -64,11 +64,15 @@ pub enum Method {
     Sequential,
     /// Page's L for a trend over complete units.
     Page,
+    /// The mean time up to τ by the survival curve, for values that were cut off.
+    RestrictedMean,
+    /// The log-rank test of two arms of values that were cut off.
+    LogRank,
 }
 
 impl Method {
     /// Every method, for lists and messages.
-    pub const ALL: [Method; 27] = [
+    pub const ALL: [Method; 29] = [
         Method::T,
         Method::SignFlip,
         Method::Welch,
@@ -96,6 +100,8 @@ impl Method {
         Method::Bounded,
         Method::Sequential,
         Method::Page,
+        Method::RestrictedMean,
+        Method::LogRank,
     ];
 
     /// The word of the method in specs and outputs.
@@ -128,6 +134,8 @@ impl Method {
             Method::Bounded => "bounded",
             Method::Sequential => "sequential",
             Method::Page => "page",
+            Method::RestrictedMean => "restricted-mean",
+            Method::LogRank => "log-rank",
         }
     }
 
@@ -148,7 +156,8 @@ impl Method {
             | Method::Newcombe
             | Method::Fieller
             | Method::Page
-            | Method::Bounded => 2,
+            | Method::Bounded
+            | Method::LogRank => 2,
             Method::Permutation | Method::MannWhitney | Method::LeastSquares | Method::Hc3 => 4,
             Method::UnitJackknife
             | Method::CorrelationPermutation
@@ -161,6 +170,7 @@ impl Method {
             | Method::McNemar
             | Method::TheilSen => 6,
             Method::Percentile | Method::Bca | Method::BootstrapT => 10,
+            Method::RestrictedMean => crate::survival::LEAST_UNITS,
             Method::Kappa => 30,
         }
     }

@@ -137,7 +137,7 @@ pub fn restricted_mean(times: &[Time], tau: f64) -> Result<Fit, Void> {
         return Err(Void::BelowMinimumN);
     }
     let (mean, error) = curve.restricted_mean(tau)?;
-    Ok(normal_fit(Sample::One(curve.n), mean, error))
+    Ok(normal_fit(Method::RestrictedMean, Sample::One(curve.n), mean, error))
 }
 
 /// The difference of the restricted means of two arms (normal); n ≥ 20 in each, τ at most the shorter follow-up.
@@ -147,12 +147,12 @@ pub fn restricted_difference(first: &[Time], second: &[Time], tau: f64) -> Resul
         return Err(Void::BelowMinimumN);
     }
     let ((x, s), (y, t)) = (a.restricted_mean(tau)?, b.restricted_mean(tau)?);
-    Ok(normal_fit(Sample::Two(a.n, b.n), x - y, s.hypot(t)))
+    Ok(normal_fit(Method::RestrictedMean, Sample::Two(a.n, b.n), x - y, s.hypot(t)))
 }
 
-fn normal_fit(sample: Sample, centre: f64, error: f64) -> Fit {
+fn normal_fit(method: Method, sample: Sample, centre: f64, error: f64) -> Fit {
     Fit::student(StudentPart {
-        method: Method::T,
+        method,
         sample,
         centre,
         error: if error > 0.0 { error } else { f64::INFINITY },
@@ -160,6 +160,13 @@ fn normal_fit(sample: Sample, centre: f64, error: f64) -> Fit {
         scale: Scale::Identity,
         tie: 1e-12 * centre.abs(),
     })
+}
+
+/// The log-rank test as a fit for the bound 0: its estimate is −z, above 0 where the first arm's events come later, with
+/// the interval of a standard normal about it. Only the p at 0 means anything.
+pub fn log_rank_fit(first: &[Time], second: &[Time]) -> Result<Fit, Void> {
+    let test = log_rank(first, second)?;
+    Ok(normal_fit(Method::LogRank, Sample::Two(first.len(), second.len()), -test.z, 1.0))
 }
 
 /// The log-rank test of two arms.

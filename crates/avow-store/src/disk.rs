@@ -44,6 +44,13 @@ pub(crate) fn create_protected(path: &Path) -> io::Result<File> {
     act!(Create, path, options.open(path))
 }
 
+/// Creates a file that must not exist and that its owner alone may read.
+pub(crate) fn create_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(0o600);
+    act!(Create, path, options.open(path))
+}
+
 /// Opens a file for writing, creating it where it is not there, and leaves what it holds.
 pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();

@@ -13,11 +13,14 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use avow_model::digest::{LineDigest, PlanDigest, RegistrationDigest};
+use avow_model::ledger::embargo::{Mismatch, Opening};
+use avow_model::ledger::invalid::Invalids;
 use avow_model::ledger::{Ledger, LedgerError, leaf};
 use rustix::fs::FlockOperation;
 use serde_json::{Map, Value, json};
 
 use crate::disk;
+use crate::embargo;
 use crate::error::{Context, StoreError};
 use crate::files;
 use crate::project::Project;
@@ -34,6 +37,18 @@ pub enum AppendError {
     /// The file could not be written.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A chain that shows already what an embargo would hide.
+    #[error("the chain has lines already, which name its plans")]
+    Begun,
+    /// Nothing is under embargo.
+    #[error("the ledger has no commitment that is not opened")]
+    NoCommitment,
+    /// An opening that does not open what was committed to.
+    #[error(transparent)]
+    Mismatch(#[from] Mismatch),
+    /// A chain that would be moved to where another one is.
+    #[error("there is another ledger of `{0}` in the project")]
+    Taken(String),
 }
 
 /// The ledger file of one experiment.
@@ -41,13 +56,16 @@ pub enum AppendError {
 pub struct LedgerFile {
     project: Project,
     experiment: String,
+    /// The name of its file in the project.
+    name: String,
 }
 
 impl LedgerFile {
     /// The ledger of an experiment, whether or not it exists.
     pub fn of(project: &Project, experiment: &str) -> Result<LedgerFile, StoreError> {
         files::check_name(experiment)?;
-        Ok(LedgerFile { project: project.clone(), experiment: experiment.to_owned() })
+        let name = embargo::chain(project, experiment)?.unwrap_or_else(|| experiment.to_owned());
+        Ok(LedgerFile { project: project.clone(), experiment: experiment.to_owned(), name })
     }
 
     /// Where the chain lies, or would lie: in the project once it is registered.
@@ -62,16 +80,51 @@ impl LedgerFile {
     }
 
     fn registered_path(&self) -> PathBuf {
-        self.project.registrations().join(format!("{}.jsonl", self.experiment))
+        self.project.registrations().join(format!("{}.jsonl", self.name))
+    }
+
+    /// What the chain's file is called in the project: the experiment's name, or nothing that tells it while the chain
+    /// is under embargo.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the chain is under embargo here.
+    pub fn is_embargoed(&self) -> bool {
+        self.name != self.experiment
     }
 
     fn unregistered_path(&self) -> PathBuf {
         self.project.ledgers().join(format!("{}.jsonl", self.experiment))
     }
 
-    /// Reads and verifies the chain, changing nothing; empty where there is none.
+    /// Reads and verifies the chain, changing nothing; empty where there is none. Commitments whose openings are kept
+    /// here are read as what they stand for.
     pub fn read(&self) -> Result<Ledger, StoreError> {
-        Ok(Ledger::read(&bytes(&self.path())?))
+        let mut ledger = Ledger::read(&bytes(&self.path())?);
+        embargo::attach(&self.project, &self.experiment, &mut ledger)?;
+        ledger.also_wrong(self.wrong_elsewhere()?);
+        Ok(ledger)
+    }
+
+    /// What the project's other ledgers declare wrong. A ledger is read for it only where it may say anything.
+    fn wrong_elsewhere(&self) -> Result<Invalids, StoreError> {
+        const SAID: &[u8] = b"\"kind\":\"invalidate\"";
+        let mut wrong = Invalids::default();
+        for experiment in experiments(&self.project)? {
+            if experiment == self.experiment {
+                continue;
+            }
+            // A file whose name is no experiment's is none of ours.
+            let Ok(other) = LedgerFile::of(&self.project, &experiment) else { continue };
+            let content = bytes(&other.path())?;
+            if other.is_embargoed() || content.windows(SAID.len()).any(|window| window == SAID) {
+                let mut ledger = Ledger::read(&content);
+                embargo::attach(&self.project, &experiment, &mut ledger)?;
+                wrong.0.extend(ledger.invalids().0);
+            }
+        }
+        Ok(wrong)
     }
 
     /// A second chain in the store folder beside the one in the project: runs made here before the project's
@@ -85,8 +138,112 @@ impl LedgerFile {
     }
 
     /// Appends a line and returns its digest; it survives a power cut. Kind, parents, tree, version and, in a
-    /// first line, the nonce are added. A `register` line moves the chain into the project.
+    /// first line, the nonce are added. A `register` line moves the chain into the project. Under embargo a line shows
+    /// nothing but a commitment to what it says, and lines about runs show a digest of their journal alone.
     pub fn append(&self, kind: &str, fields: Map<String, Value>) -> Result<RegistrationDigest, AppendError> {
+        if !self.is_embargoed() {
+            return self.write(kind, fields);
+        }
+        match kind {
+            "run-opened" | "run-head" | "run-closed" => {
+                let journal = fields.into_iter().filter(|(key, _)| key == "journal").collect();
+                self.write(kind, journal)
+            }
+            "open" | "witness" | "merge" => self.write(kind, fields),
+            _ => {
+                let opening = self.committed(kind, fields)?;
+                self.write("commit", object(json!({"commitment": opening.commitment()})))
+            }
+        }
+    }
+
+    /// Makes what opens a commitment to a line, and keeps it before anything is written.
+    fn committed(&self, kind: &str, fields: Map<String, Value>) -> Result<Opening, AppendError> {
+        let opening = Opening::of(kind, fields, &files::nonce()?)?;
+        embargo::keep(&self.project, &self.experiment, &opening)?;
+        Ok(opening)
+    }
+
+    /// Begins the chain in the project with a commitment to a registration. The file does not tell the experiment.
+    ///
+    /// # Errors
+    /// [`AppendError::Begun`] where the chain has lines.
+    pub fn embargo(&mut self, fields: Map<String, Value>) -> Result<RegistrationDigest, AppendError> {
+        let _lock = self.lock()?;
+        if Ledger::read(&bytes(&self.path())?).chain().is_some() {
+            return Err(AppendError::Begun);
+        }
+        let opening = self.committed("register", fields)?;
+        let first = object(json!({"commitment": opening.commitment(), "nonce": files::nonce()?}));
+        let line = Ledger::default().line("commit", first)?;
+        let leaf = leaf(line.as_bytes());
+        let name = embargo::name_of(&leaf.to_string());
+        embargo::set_chain(&self.project, &self.experiment, Some(&name))?;
+        self.name = name;
+        self.move_into_project(format!("{line}\n").as_bytes())?;
+        Ok(leaf)
+    }
+
+    /// Opens every commitment whose opening is kept here, or the one that is given, and gives the chain its experiment's
+    /// name. Returns the lines that were opened.
+    ///
+    /// # Errors
+    /// [`AppendError::NoCommitment`] where none is closed, [`AppendError::Mismatch`] where what is given does not open
+    /// one, [`AppendError::Taken`] where the project has another chain of that name.
+    pub fn open(&mut self, given: Option<Opening>) -> Result<Vec<RegistrationDigest>, AppendError> {
+        let openings = match given {
+            Some(opening) => vec![opening],
+            None => embargo::kept(&self.project, &self.experiment)?,
+        };
+        let ledger = Ledger::read(&bytes(&self.path())?);
+        let closed: Vec<(RegistrationDigest, String)> =
+            ledger.unopened().into_iter().map(|(leaf, commitment)| (leaf, commitment.to_owned())).collect();
+        let (mut lines, mut experiment) = (Vec::new(), self.experiment.clone());
+        for (leaf, commitment) in &closed {
+            let Some(opening) = openings.iter().find(|o| o.commitment() == *commitment) else { continue };
+            let body = opening.check(commitment)?;
+            if let Some(name) = body.get("experiment").and_then(Value::as_str) {
+                experiment = name.to_owned();
+            }
+            lines.push((*leaf, opening.fields(*leaf, commitment)?));
+        }
+        match (closed.is_empty(), lines.is_empty(), openings.first()) {
+            (true, ..) | (_, true, None) => return Err(AppendError::NoCommitment),
+            (_, true, Some(opening)) => return Err(Mismatch::Opening(opening.commitment()).into()),
+            _ => {}
+        }
+        let renamed = LedgerFile { name: experiment.clone(), experiment, ..self.clone() };
+        if renamed.name != self.name && renamed.registered_path().exists() {
+            return Err(AppendError::Taken(renamed.name));
+        }
+        let mut opened = Vec::new();
+        for (leaf, fields) in lines {
+            self.write("open", fields)?;
+            opened.push(leaf);
+        }
+        if renamed.name != self.name && embargo::is_name(&self.name) {
+            self.rename(&renamed)?;
+            *self = renamed;
+        }
+        Ok(opened)
+    }
+
+    /// Gives the chain and its proofs their experiment's name.
+    fn rename(&self, renamed: &LedgerFile) -> Result<(), StoreError> {
+        let _lock = self.lock()?;
+        let folder = self.project.registrations();
+        let proofs = |name: &str| folder.join(format!("{name}.proofs"));
+        let (from, to) = (proofs(&self.name), proofs(&renamed.name));
+        if from.exists() {
+            disk::rename(&from, &to).context("rename", &from)?;
+        }
+        let (from, to) = (self.registered_path(), renamed.registered_path());
+        disk::rename(&from, &to).context("rename", &from)?;
+        files::sync_folder(&folder)?;
+        embargo::set_chain(&self.project, &renamed.experiment, None)
+    }
+
+    fn write(&self, kind: &str, fields: Map<String, Value>) -> Result<RegistrationDigest, AppendError> {
         let _lock = self.lock()?;
         let path = self.path();
         let before = bytes(&path)?;
@@ -175,6 +332,8 @@ impl LedgerFile {
 /// The experiments that have a ledger, by name.
 pub fn experiments(project: &Project) -> Result<Vec<String>, StoreError> {
     let mut names = std::collections::BTreeSet::new();
+    // A chain under embargo is its experiment's to whoever has the openings, and to others a name of its own.
+    let embargoed = embargo::all(project)?;
     for folder in [project.registrations(), project.ledgers()] {
         let list = match fs::read_dir(&folder) {
             Err(e) if files::absent(&e) => continue,
@@ -185,7 +344,8 @@ pub fn experiments(project: &Project) -> Result<Vec<String>, StoreError> {
             if path.extension().is_some_and(|e| e == "jsonl")
                 && let Some(name) = path.file_stem().and_then(|stem| stem.to_str())
             {
-                names.insert(name.to_owned());
+                let own = embargoed.iter().find(|(_, file)| file == name);
+                names.insert(own.map_or(name, |(experiment, _)| experiment).to_owned());
             }
         }
     }

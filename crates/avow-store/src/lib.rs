@@ -16,6 +16,7 @@
 
 mod action_lock;
 mod disk;
+mod embargo;
 mod error;
 mod files;
 mod kernel;

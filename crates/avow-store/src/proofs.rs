@@ -10,6 +10,7 @@ use avow_model::digest::RegistrationDigest;
 use crate::disk;
 use crate::error::{Context, StoreError};
 use crate::files;
+use crate::ledger::LedgerFile;
 use crate::project::Project;
 
 /// The name of a statement's file after its entry.
@@ -39,8 +40,8 @@ pub struct About {
 impl Proofs {
     /// The proofs of an experiment, whether or not there are any.
     pub fn of(project: &Project, experiment: &str) -> Result<Proofs, StoreError> {
-        files::check_name(experiment)?;
-        let folder = project.registrations().join(format!("{experiment}.proofs"));
+        let name = LedgerFile::of(project, experiment)?.name().to_owned();
+        let folder = project.registrations().join(format!("{name}.proofs"));
         Ok(Proofs { project: project.clone(), folder })
     }
 

@@ -445,5 +445,9 @@ fn merged<'k>(keys: impl IntoIterator<Item = &'k Keys>) -> Vec<Keys> {
 
 fn slot(measurement: &Measurement) -> Slot {
     let value = measurement.value;
-    if value.is_finite() { Slot::Number(value) } else { Slot::NonFinite(value) }
+    match (value.is_finite(), measurement.censored) {
+        (true, false) => Slot::Number(value),
+        (true, true) => Slot::Censored(value),
+        (false, _) => Slot::NonFinite(value),
+    }
 }

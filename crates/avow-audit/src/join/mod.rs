@@ -61,6 +61,8 @@ pub struct Unit {
 pub enum Slot {
     /// A finite number.
     Number(f64),
+    /// A finite number at which watching ended: the true value is this or larger.
+    Censored(f64),
     /// NaN or infinite.
     NonFinite(f64),
     /// The bytes of an output.
@@ -254,12 +256,16 @@ fn fold(rows: &[&Row], part: &Part) -> Result<BTreeMap<Place, Slot>, JoinError> 
 /// One number of several. What is wrong with any of them is wrong with the result: a maximum over the layers
 /// that happen to exist is another quantity.
 fn reduced(slots: &[Slot], by: Reduction) -> Slot {
-    let wrong = |slot: &&Slot| !matches!(slot, Slot::Number(_) | Slot::Unplanned);
+    let wrong = |slot: &&Slot| !matches!(slot, Slot::Number(_) | Slot::Censored(_) | Slot::Unplanned);
     if let Some(slot) = slots.iter().find(wrong) {
         return *slot;
     }
-    let mut values: Vec<f64> =
-        slots.iter().filter_map(|slot| if let Slot::Number(x) = slot { Some(*x) } else { None }).collect();
+    let number = |slot: &Slot| match slot {
+        Slot::Number(x) | Slot::Censored(x) => Some(*x),
+        _ => None,
+    };
+    let mut values: Vec<f64> = slots.iter().filter_map(number).collect();
+    let censored = slots.iter().any(|slot| matches!(slot, Slot::Censored(_)));
     if values.is_empty() {
         return Slot::Unplanned;
     }
@@ -273,7 +279,12 @@ fn reduced(slots: &[Slot], by: Reduction) -> Slot {
             0.5 * (values[(values.len() - 1) / 2] + values[values.len() / 2])
         }
     };
-    if result.is_finite() { Slot::Number(result) } else { Slot::NonFinite(result) }
+    match (result.is_finite(), censored) {
+        (true, false) => Slot::Number(result),
+        // Of several values of which one was cut off, the smallest or largest may be known; nobody says so here.
+        (true, true) => Slot::Censored(result),
+        (false, _) => Slot::NonFinite(result),
+    }
 }
 
 /// Insists that no dimension without a role varies within a unit, point and arm.

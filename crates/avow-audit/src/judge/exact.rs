@@ -101,7 +101,7 @@ enum Thing {
 /// Equality is defined for NaN too; only what is not there, or no number, cannot be compared.
 fn comparable(slot: Slot) -> Result<Thing, Reason> {
     match slot {
-        Slot::Number(x) | Slot::NonFinite(x) => Ok(Thing::Number(x)),
+        Slot::Number(x) | Slot::Censored(x) | Slot::NonFinite(x) => Ok(Thing::Number(x)),
         Slot::Content(artifact) => Ok(Thing::Content(artifact)),
         Slot::Missing => Err(Reason::Void(Void::MissingUnits)),
         Slot::Unplanned => Err(Reason::Void(Void::Unpaired)),
@@ -123,7 +123,7 @@ fn count(joined: &Joined) -> Units {
 
 fn culprit(setting: Setting<'_>, couple: &Couple, within: Option<Tolerance>) -> Culprit {
     let number = |slot| match slot {
-        Slot::Number(x) | Slot::NonFinite(x) => Some(x),
+        Slot::Number(x) | Slot::Censored(x) | Slot::NonFinite(x) => Some(x),
         _ => None,
     };
     let expected = number(couple.second);

@@ -12,6 +12,7 @@ use avow_stats::proportion::{self, Arm};
 use avow_stats::rng::Draws;
 use avow_stats::{Fit, Units, bootstrap, difference, ratio, slope, trend};
 
+use super::censoring;
 use super::reason::Reason;
 use super::rule::Setting;
 use super::sample::Sample;
@@ -23,6 +24,9 @@ pub(super) fn fit(setting: Setting<'_>, joined: &Joined, numbers: &Sample) -> Re
     let settings = rule.inference().ok_or_else(|| Reason::Unsuited(rule.word().to_owned()))?;
     let (method, unpaired) = (settings.method, settings.is_unpaired());
     let draws = setting.draws(&joined.per);
+    if let Some(fit) = censoring::fit(settings, numbers)? {
+        return Ok(fit);
+    }
     match rule {
         Rule::Proportion { success, bound, .. } => shares(numbers, *success, *bound, method, unpaired),
         Rule::Trend { statistic, of, .. } => {
@@ -261,6 +265,8 @@ pub(super) fn word(method: Method) -> &'static str {
         Method::Page => Named::Page.word(),
         Method::Bounded => Named::Bounded.word(),
         Method::Sequential => Named::Sequential.word(),
+        Method::RestrictedMean => Named::RestrictedMean.word(),
+        Method::LogRank => Named::LogRank.word(),
         Method::None => "none",
     }
 }

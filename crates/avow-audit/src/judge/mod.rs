@@ -11,6 +11,8 @@
 //! Descriptive and exploratory claims have estimates and marginal intervals, no word and no family. Absent: how
 //! a number was made, and every sentence.
 
+mod censoring;
+mod control;
 mod count;
 mod curve;
 mod exact;
@@ -48,6 +50,8 @@ struct Member<'a> {
     /// Whether the claim before it in its sequence is not Supported.
     stopped: bool,
     adjusted: Adjusted,
+    /// The correction that was used because the registered one could not be.
+    instead: Option<Correction>,
 }
 
 /// Judges every claim of the plan. Verdicts come in the plan's order of claims, members of one claim in the
@@ -94,6 +98,7 @@ fn expand<'a>(evidence: &'a Evidence<'a>, readings: &Readings, claim: &'a Claim)
         unmet: false,
         stopped: false,
         adjusted: Adjusted::alone(1.0),
+        instead: None,
     };
     let level = match &alpha {
         Ok(level) => *level,
@@ -139,9 +144,17 @@ impl Context<'_> {
                 |at| Tested { inferential, ..Tested::new(part.rule.word(), at, Body::Void(reason.clone())) };
             members.into_iter().map(member).collect()
         };
+        let matched = match control::proof(self.evidence, part) {
+            Ok(matched) => matched,
+            Err(reason) => return void(reason),
+        };
+        let with = |mut tested: Tested| {
+            tested.qualifiers.extend(matched.clone());
+            tested
+        };
         match self.arranged(part) {
             Ok(joined) if joined.is_empty() => void(Reason::Void(Void::NoUnits)),
-            Ok(joined) => joined.iter().map(|one| self.tested(setting, one)).collect(),
+            Ok(joined) => joined.iter().map(|one| with(self.tested(setting, one))).collect(),
             Err(error) => void(error.into()),
         }
     }
@@ -262,11 +275,12 @@ fn correct(evidence: &Evidence<'_>, members: &mut [Member<'_>]) {
             Correction::Max => avow_stats::Correction::Holm,
             Correction::None => avow_stats::Correction::None,
         };
-        let adjusted = chained(members, &family, &q)
-            .or_else(|| largest(evidence, members, &family, &q))
-            .unwrap_or_else(|| family::adjust(&q, correction));
+        let of_whole = chained(members, &family, &q).or_else(|| largest(evidence, members, &family, &q));
+        let fell_back = of_whole.is_none() && members[family[0]].claim.correct == Correction::Max;
+        let adjusted = of_whole.unwrap_or_else(|| family::adjust(&q, correction));
         for (index, adjusted) in family.into_iter().zip(adjusted) {
             members[index].adjusted = adjusted;
+            members[index].instead = fell_back.then_some(Correction::Holm);
         }
     }
 }
@@ -448,6 +462,7 @@ impl Member<'_> {
         Family {
             name: self.claim.family.clone(),
             correct: self.claim.correct,
+            instead: self.instead,
             members: if inside { place.members } else { 0 },
             step: place.step,
             step_level: alpha.filter(|_| inside).map(|alpha| place.level(*alpha).to_f64()),

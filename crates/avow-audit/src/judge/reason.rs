@@ -37,6 +37,10 @@ pub enum Reason {
     Unsuited(String),
     /// A formula, bound or level in the claim has no value.
     BadClaim(String),
+    /// Values that were cut off in a way that the method cannot take.
+    Censored(String),
+    /// The arms are no matched controls: what differs besides what the claim names.
+    Unmatched(String),
     /// Another registration, on the other side of a fork, disagrees about the claim.
     Disputed(RegistrationDigest),
 }
@@ -55,6 +59,8 @@ impl Reason {
             Reason::Implausible(_) => "implausible",
             Reason::Unsuited(_) => "unsuited",
             Reason::BadClaim(_) => "bad-claim",
+            Reason::Censored(_) => "censored",
+            Reason::Unmatched(_) => "unmatched-control",
             Reason::Disputed(_) => "concurrent-amendment",
         }
     }
@@ -76,9 +82,11 @@ impl Reason {
                 Some(format!("{method} needs {least}; {instead} would work"))
             }
             Reason::TooFew { method, least, instead: None } => Some(format!("{method} needs {least}")),
-            Reason::Implausible(detail) | Reason::Unsuited(detail) | Reason::BadClaim(detail) => {
-                Some(detail.clone())
-            }
+            Reason::Implausible(detail)
+            | Reason::Unsuited(detail)
+            | Reason::BadClaim(detail)
+            | Reason::Censored(detail)
+            | Reason::Unmatched(detail) => Some(detail.clone()),
             _ => None,
         }
     }

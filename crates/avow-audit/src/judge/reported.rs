@@ -52,7 +52,7 @@ fn judged(read: Reported, bound: Bound, skewed: bool) -> Result<(Reported, Combi
 fn single(joined: &Joined) -> Result<f64, Reason> {
     let slots: Vec<Slot> = (0..joined.units.len()).flat_map(|unit| joined.slots(unit).to_vec()).collect();
     match slots.as_slice() {
-        [Slot::Number(x) | Slot::NonFinite(x)] => Ok(*x),
+        [Slot::Number(x) | Slot::Censored(x) | Slot::NonFinite(x)] => Ok(*x),
         [Slot::Damaged(blob)] => Err(Reason::Damaged(*blob)),
         [Slot::Unreadable | Slot::Content(_)] => Err(Reason::Unreadable),
         [] | [Slot::Missing | Slot::Unplanned] => Err(Reason::Void(avow_stats::Void::MissingUnits)),

@@ -16,7 +16,7 @@ use super::reason::Reason;
 use super::sample::{Sample, Whole, sample};
 use super::tested::{Body, Column, Tested};
 use super::verdict::{Culprit, DecidedBy, Qualifier};
-use super::{curve, exact};
+use super::{censoring, curve, exact};
 use crate::evidence::Evidence;
 use crate::join::{Joined, Slot};
 
@@ -98,6 +98,7 @@ fn estimand(setting: Setting<'_>, joined: &Joined) -> Tested {
     let (numbers, units) = sample(joined, &points, whole, &setting.part.missing);
     let body = numbers.and_then(|numbers| {
         arms_fit(&setting.part.rule, joined)?;
+        let censored = censoring::check(&setting.part.rule, &numbers)?;
         let claim = question(&setting.part.rule, joined.arms)?;
         match setting.without_inference(settings) {
             Some(by) => position(setting, joined, &numbers, claim, by),
@@ -105,12 +106,13 @@ fn estimand(setting: Setting<'_>, joined: &Joined) -> Tested {
                 .map_err(|reason| too_few(reason, settings, whole, units.used, &numbers))
                 .map(|fit| Body::Inferred(Box::new(claim.test(fit)))),
         }
-        .map(|body| (body, numbers))
+        .map(|body| (body, numbers, censored))
     });
     match body {
-        Ok((body, numbers)) => {
+        Ok((body, numbers, censored)) => {
             let mut tested = Tested::new(word, Vec::new(), body);
             tested.qualifiers = remarks(setting, joined, &numbers);
+            tested.qualifiers.extend(censored);
             tested.column = column(setting, joined, &numbers);
             tested.units = units;
             tested
@@ -255,6 +257,11 @@ fn position(
 
 /// The estimate of a rule that has none per unit: a ratio, a correlation, κ, a difference of shares.
 fn whole_estimate(setting: Setting<'_>, numbers: &Sample) -> Result<Option<f64>, Reason> {
+    if let Some(settings) = setting.part.rule.inference()
+        && let Some(estimate) = censoring::estimate(settings, numbers)?
+    {
+        return Ok(Some(estimate));
+    }
     let two = || (numbers.values(0), numbers.values(1));
     Ok(match &setting.part.rule {
         Rule::Ratio { inference, .. } => {
@@ -342,6 +349,7 @@ fn every(setting: Setting<'_>, joined: &Joined, bound: Bound) -> Tested {
     let word = setting.part.rule.word();
     let (numbers, units) = sample(joined, &[0], Whole::Unit, &setting.part.missing);
     let looked = numbers.and_then(|numbers| {
+        censoring::check(&setting.part.rule, &numbers)?;
         let region = region(bound)?;
         let found = level(joined, &numbers)?;
         Ok((Every::of(&found, region), numbers.ids, found, region))

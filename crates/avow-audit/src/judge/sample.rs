@@ -19,6 +19,8 @@ pub(super) struct Sample {
     pub ids: Vec<Option<Value>>,
     /// By arm, then unit, then point.
     pub arms: Vec<Vec<Vec<f64>>>,
+    /// By arm, then unit: whether watching ended at its value.
+    pub censored: Vec<Vec<bool>>,
     /// What was planned and what is missing.
     pub units: Units,
 }
@@ -67,8 +69,15 @@ impl Sample {
             distinct(clusters).iter().map(of).collect()
         };
         let arms = self.arms.iter().zip(clusters).map(fold).collect();
+        let any = |(flags, clusters): (&Vec<bool>, &Vec<Option<Value>>)| -> Vec<bool> {
+            let of = |cluster: &Option<Value>| {
+                flags.iter().zip(clusters).any(|(flag, own)| *flag && own == cluster)
+            };
+            distinct(clusters).iter().map(of).collect()
+        };
+        let censored = self.censored.iter().zip(clusters).map(any).collect();
         let ids = clusters.first().map(|c| distinct(c)).unwrap_or_default();
-        Sample { ids, arms, units: self.units }
+        Sample { ids, arms, censored, units: self.units }
     }
 }
 
@@ -80,7 +89,8 @@ pub(super) fn sample(
     whole: Whole,
     missing: &Missing,
 ) -> (Result<Sample, Reason>, Units) {
-    let sample = Sample { arms: vec![Vec::new(); joined.arms], ..Sample::default() };
+    let (arms, censored) = (vec![Vec::new(); joined.arms], vec![Vec::new(); joined.arms]);
+    let sample = Sample { arms, censored, ..Sample::default() };
     let mut out = Taken { sample, clusters: vec![Vec::new(); joined.arms] };
     out.units.arms = vec![ArmUnits::default(); joined.arms];
     let mut worst = None;
@@ -146,8 +156,9 @@ fn take(
             continue;
         }
         count.planned += 1;
-        let numbers: Vec<Option<f64>> =
-            row(arm).map(|slot| if let Slot::Number(x) = slot { Some(x) } else { None }).collect();
+        let numbers: Vec<Option<f64>> = row(arm)
+            .map(|slot| if let Slot::Number(x) | Slot::Censored(x) = slot { Some(x) } else { None })
+            .collect();
         worsen(worst, row(arm));
         let non_finite = row(arm).any(|slot| matches!(slot, Slot::NonFinite(_)));
         let numbers: Option<Vec<f64>> = numbers.into_iter().collect();
@@ -168,6 +179,8 @@ fn take(
     for (arm, row) in usable.into_iter().enumerate() {
         if row.is_some() {
             out.clusters[arm].push(joined.units[unit].cluster.clone());
+            let cut = points.iter().any(|point| matches!(joined.slot(unit, *point, arm), Slot::Censored(_)));
+            out.censored[arm].push(cut);
         }
         out.arms[arm].extend(row);
     }
@@ -184,7 +197,7 @@ fn worsen(worst: &mut Option<Reason>, slots: impl Iterator<Item = Slot>) {
     };
     for slot in slots {
         let reason = match slot {
-            Slot::Number(_) => continue,
+            Slot::Number(_) | Slot::Censored(_) => continue,
             Slot::Damaged(blob) => Reason::Damaged(blob),
             Slot::Unreadable => Reason::Unreadable,
             Slot::Content(_) => Reason::Unsuited("bytes of an output where numbers are needed".to_owned()),

@@ -165,8 +165,11 @@ pub struct Pair {
 pub struct Family {
     /// The family's name; claims of different tiers never share one.
     pub name: String,
-    /// How it is corrected.
+    /// How it is corrected, as registered.
     pub correct: Correction,
+    /// How it was corrected, where that could not be done: one permutation of all members needs the same units in each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instead: Option<Correction>,
     /// Its inferential members, Void ones included; 0 where this claim is outside families.
     pub members: u32,
     /// The step of the correction at which this member came up, from 1.
@@ -260,6 +263,23 @@ pub enum Qualifier {
         /// The largest deviation; absent where bytes were compared.
         #[serde(serialize_with = "maybe")]
         largest: Option<f64>,
+    },
+    /// Values at which watching ended are among those used.
+    Censored {
+        /// How many, over all arms.
+        units: usize,
+        /// The common budget; absent where budgets may differ.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        budget: Option<f64>,
+    },
+    /// The arms were proved to rest on the same, but for what is named.
+    Matched {
+        /// The stage from which upwards they are equal.
+        of: String,
+        /// What may differ.
+        except: Vec<String>,
+        /// How many pairs of members of the stage were compared.
+        pairs: usize,
     },
 }
 
@@ -370,6 +390,8 @@ impl Qualifier {
             Qualifier::EquivalenceAtFewUnits { .. } => "equivalence-at-few-units",
             Qualifier::TheseUnits { .. } => "these-units",
             Qualifier::Compared { .. } => "compared",
+            Qualifier::Censored { .. } => "censored",
+            Qualifier::Matched { .. } => "matched",
         }
     }
 }

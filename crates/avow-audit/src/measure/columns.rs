@@ -12,6 +12,8 @@ use super::json::Json;
 pub(super) struct Cells {
     pub keys: Vec<(String, Json)>,
     pub values: Vec<(String, Json)>,
+    /// What the column `censored` of a tidy table says.
+    pub censored: Option<Json>,
 }
 
 type Row = Result<(usize, Cells), (usize, Reason)>;
@@ -54,6 +56,8 @@ struct Columns {
     tidy: Option<(usize, usize)>,
     /// The names that a tidy table is read for; empty: all.
     wanted: Vec<String>,
+    /// Of a tidy table: the column that says that watching ended at a value.
+    censored: Option<usize>,
 }
 
 impl Columns {
@@ -70,16 +74,17 @@ impl Columns {
             let others: Vec<String> = names
                 .iter()
                 .enumerate()
-                .filter(|(i, _)| *i != name && *i != value)
+                .filter(|(i, n)| *i != name && *i != value && n.as_str() != super::CENSORED)
                 .map(|(_, n)| n.clone())
                 .collect();
+            let censored = names.iter().position(|n| n == super::CENSORED).filter(|i| !is_key(&names[*i]));
             let keys = if declared.keys.is_empty() { all(&others)? } else { keys };
             let wanted = declared.values.clone();
-            return Ok(Columns { keys, values: Vec::new(), tidy: Some((name, value)), wanted });
+            return Ok(Columns { keys, values: Vec::new(), tidy: Some((name, value)), wanted, censored });
         }
         let rest: Vec<String> = names.iter().filter(|name| !is_key(name)).cloned().collect();
         let values = all(if declared.values.is_empty() { &rest } else { &declared.values })?;
-        Ok(Columns { keys, values, tidy: None, wanted: Vec::new() })
+        Ok(Columns { keys, values, tidy: None, wanted: Vec::new(), censored: None })
     }
 
     fn cells(&self, record: &csv::StringRecord) -> Cells {
@@ -93,7 +98,8 @@ impl Columns {
             }
             None => self.values.iter().map(|(i, name)| (name.clone(), number(text(*i)))).collect(),
         };
-        Cells { keys, values }
+        let censored = self.censored.map(|i| key(text(i))).filter(|cell| *cell != Json::Text(String::new()));
+        Cells { keys, values, censored }
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Measurement {
     pub name: String,
     /// The number, non-finite ones included.
     pub value: f64,
+    /// Whether watching ended there: the true value is this or larger.
+    pub censored: bool,
     /// The member's axes.
     pub axes: Arc<BTreeMap<String, Value>>,
     /// The record's own keys.
@@ -295,10 +297,21 @@ impl<'a> MemberReader<'a> {
                     continue;
                 }
             };
+            let censored = match cells.censored {
+                None => None,
+                Some(Json::Bool(censored)) => Some(censored),
+                Some(Json::Int(0)) => Some(false),
+                Some(Json::Int(1)) => Some(true),
+                Some(_) => {
+                    let reason = Reason::BadKey { key: CENSORED.to_owned() };
+                    self.problem(file.declared, line, None, reason);
+                    continue;
+                }
+            };
             match self.keys(cells.keys.into_iter()) {
                 Ok(keys) => {
                     for (name, value) in &cells.values {
-                        self.number(file, line, name, value, keys.clone());
+                        self.censorable(file, line, name, (value, censored), keys.clone());
                     }
                 }
                 Err(reason) => self.problem(file.declared, line, None, reason),
@@ -345,11 +358,20 @@ impl<'a> MemberReader<'a> {
             );
         };
         let is_key = |key: &String| match file.declared.keys.as_slice() {
-            [] => key != "name" && key != "value",
+            [] => key != "name" && key != "value" && key != CENSORED,
             declared => declared.contains(key),
         };
+        let censored = match field(CENSORED).filter(|_| !file.declared.keys.iter().any(|key| key == CENSORED))
+        {
+            None => None,
+            Some(Json::Bool(censored)) => Some(*censored),
+            Some(_) => {
+                let reason = Reason::BadKey { key: CENSORED.to_owned() };
+                return self.problem(file.declared, line, Some(name), reason);
+            }
+        };
         match self.keys(pairs.iter().filter(|(key, _)| is_key(key)).cloned()) {
-            Ok(keys) => self.number(file, line, name, value, keys),
+            Ok(keys) => self.censorable(file, line, name, (value, censored), keys),
             Err(reason) => self.problem(file.declared, line, Some(name), reason),
         }
     }
@@ -383,6 +405,25 @@ impl<'a> MemberReader<'a> {
         value: &Json,
         keys: BTreeMap<String, Value>,
     ) {
+        self.censorable(file, line, name, (value, None), keys);
+    }
+
+    /// A number, of which it may stand beside it, or in it (`{"value": 5000, "censored": true}`), that watching ended there.
+    fn censorable(
+        &mut self,
+        file: &File<'_>,
+        line: usize,
+        name: &str,
+        (value, said): (&Json, Option<bool>),
+        keys: BTreeMap<String, Value>,
+    ) {
+        let (value, censored) = match (value, said) {
+            (Json::Object(pairs), None) => match cut_off(pairs) {
+                Some((value, censored)) => (value, censored),
+                None => (value, false),
+            },
+            (value, said) => (value, said.unwrap_or(false)),
+        };
         let Some(number) = value.number() else {
             return self.problem(file.declared, line, Some(name), Reason::NotANumber { kind: value.kind() });
         };
@@ -401,6 +442,7 @@ impl<'a> MemberReader<'a> {
             member: self.member,
             name: name.to_owned(),
             value: number,
+            censored,
             axes: Arc::clone(&self.axes),
             keys,
             origin,
@@ -416,6 +458,18 @@ impl<'a> MemberReader<'a> {
             name: name.map(str::to_owned),
             reason,
         });
+    }
+}
+
+/// The field that says that watching ended at a value.
+pub(crate) const CENSORED: &str = "censored";
+
+/// A value with the word that it was cut off, where an object is exactly that.
+fn cut_off(pairs: &[(String, Json)]) -> Option<(&Json, bool)> {
+    match pairs {
+        [(a, value), (b, Json::Bool(censored))] if a == "value" && b == CENSORED => Some((value, *censored)),
+        [(b, Json::Bool(censored)), (a, value)] if a == "value" && b == CENSORED => Some((value, *censored)),
+        _ => None,
     }
 }
 

@@ -33,6 +33,9 @@ pub struct Row {
     /// The number; the words `NaN`, `Infinity`, `-Infinity` in JSON where it is not finite.
     #[serde(serialize_with = "number")]
     pub value: f64,
+    /// Whether watching ended there.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub censored: bool,
     /// The cell's axes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub axes: BTreeMap<String, Value>,
@@ -78,6 +81,7 @@ impl Table {
             stage: plan.stages[m.member.stage as usize].name.clone(),
             name: m.name.clone(),
             value: m.value,
+            censored: m.censored,
             axes: (*m.axes).clone(),
             keys: m.keys.clone(),
             origin: m.origin.clone(),

@@ -133,6 +133,7 @@ pub fn part(rule: Rule) -> Part {
         per: vec![],
         replicate: Some("seed".to_owned()),
         clusters: None,
+        control: None,
         missing: Missing::Void,
         judge: Judge::Interval,
         rule,
@@ -159,6 +160,7 @@ pub fn by(method: Method) -> Inference {
         unpaired: false,
         equal_spread: false,
         log: false,
+        until: None,
         range: None,
     }
 }

@@ -48,6 +48,9 @@ pub struct Register {
     pub spec: SpecArg,
     #[command(flatten)]
     pub witnesses: Witnesses,
+    /// Show nothing but a commitment until `avow ledger open`: not the plan, the claims, nor the experiment's name.
+    #[arg(long)]
+    pub embargo: bool,
     /// Register although the environment is not pinned or a claim cannot be decided.
     #[arg(long)]
     pub accept_warnings: bool,
@@ -66,6 +69,17 @@ pub struct Amend {
     /// Why the registered plan is changed; stands in the ledger for ever.
     #[arg(long, value_name = "TEXT")]
     pub reason: String,
+    /// Say that the stages changed give the same as under this registration (its first digits, or `registered`), and
+    /// prove it: members are drawn, carried out under the new plan, and compared.
+    #[arg(long, value_name = "OLD", conflicts_with_all = ["explain", "adopt"])]
+    pub same_as: Option<String>,
+    /// How many members are drawn.
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "same_as",
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub check: u64,
+    /// Say that the stages changed were wrong before.
+    #[arg(long, conflicts_with_all = ["same_as", "explain", "adopt"])]
+    pub bug_fix: bool,
     /// Leave the plan as it is, and state the reason of a deviation: its class, or `CLASS:STAGE`.
     #[arg(long, value_name = "DEVIATION")]
     pub explain: Vec<String>,
@@ -139,6 +153,8 @@ pub enum Ledger {
     Prove(LedgerProve),
     /// Have the head as it is signed, stamped or tagged; or lay another proof beside it.
     Witness(LedgerWitness),
+    /// Show what was committed to under an embargo.
+    Open(LedgerOpen),
     /// Check a ledger against every copy of a later head that can be found, or check a proof.
     Verify(LedgerVerify),
 }
@@ -148,6 +164,22 @@ pub enum Ledger {
 pub struct LedgerArg {
     /// An experiment's name, or its spec; where the project has only one ledger, it need not be named.
     pub experiment: Option<String>,
+    /// Print as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `avow ledger open`
+#[derive(Debug, Args)]
+pub struct LedgerOpen {
+    /// An experiment's name, or its spec, or the name of the ledger under embargo.
+    pub experiment: Option<String>,
+    /// The opening of one commitment, where it is not kept here.
+    #[arg(long, value_name = "FILE", requires = "body")]
+    pub opening: Option<PathBuf>,
+    /// The body that the opening names.
+    #[arg(long, value_name = "FILE", requires = "opening")]
+    pub body: Option<PathBuf>,
     /// Print as JSON.
     #[arg(long)]
     pub json: bool,

@@ -8,7 +8,7 @@ use avow_exchange::bundle::{Contents, Wanted, write};
 use avow_model::canonical::Record;
 use avow_model::digest::Artifact;
 use avow_model::plan::Determinism;
-use avow_store::BlobStore;
+use avow_store::{BlobStore, LedgerFile};
 use serde_json::json;
 
 use crate::args;
@@ -24,6 +24,10 @@ pub fn bundle(args: &args::Bundle, output: &Output) -> Result<Exit, Failure> {
     let planned = spec.plan_as_run(output)?;
     let plan = &planned.plan;
     let reading = Reading::open(&spec.project, &plan.experiment)?;
+    if LedgerFile::of(&spec.project, &plan.experiment).map_err(failure::store)?.is_embargoed() {
+        return Err(Failure::new(Exit::Usage, "a bundle would show what is under embargo")
+            .hint("open it first: `avow ledger open`"));
+    }
     let audit = Audit::gather(plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
     super::verdict::guard(&spec, &reading, &audit, args.peek, ("bundle", "the whole experiment"))?;
     let evidence = audit.evidence();

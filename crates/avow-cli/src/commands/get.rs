@@ -33,6 +33,8 @@ pub fn get(args: &args::Get, output: &Output) -> Result<Exit, Failure> {
     super::verdict::guard(&spec, &reading, &audit, args.peek, ("get", &args.artifact))?;
     let evidence = audit.evidence();
     let wanted = find(&planned, &reading, evidence, &args.artifact)?;
+    let artifacts: Vec<Artifact> = wanted.iter().map(|one| one.artifact).collect();
+    super::verdict::note_sealed(&spec, evidence, "get", &artifacts)?;
     let mut copied = Vec::new();
     for (position, one) in wanted.iter().enumerate() {
         let target = target(args, &wanted, position);

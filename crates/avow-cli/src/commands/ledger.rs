@@ -1,6 +1,7 @@
 //! `avow ledger`: what was recorded, the statements about its heads, and proofs that stand without it.
 
 mod log;
+mod open;
 mod prove;
 mod verify;
 mod witness;
@@ -22,6 +23,7 @@ pub fn ledger(args: &args::Ledger, output: &Output) -> Result<Exit, Failure> {
     match args {
         args::Ledger::Log(args) => log::log(args, output),
         args::Ledger::Heads(args) => log::heads(args, output),
+        args::Ledger::Open(args) => open::open(args, output),
         args::Ledger::Prove(args) => prove::prove(args, output),
         args::Ledger::Witness(args) => witness::witness(args, output),
         args::Ledger::Verify(args) => verify::verify(args, output),

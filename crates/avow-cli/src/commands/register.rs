@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::args;
 use crate::circumstances;
+use crate::commands::equivalence;
 use crate::commands::ledger;
 use crate::context::Spec;
 use crate::diagnostics;
@@ -23,9 +24,20 @@ pub fn register(args: &args::Register, output: &Output) -> Result<Exit, Failure>
     let spec = Spec::open(args.spec.spec.as_deref())?;
     let wanted = wanted(&spec, &args.witnesses)?;
     let (plan, done) = frozen(&spec, args.accept_warnings, output, |session, freeze| {
-        avow_engine::register(session, freeze).map_err(failure::engine)
+        let written = match args.embargo {
+            true => avow_engine::embargo(session, freeze),
+            false => avow_engine::register(session, freeze),
+        };
+        written.map_err(failure::engine)
     })?;
-    told(&spec, &plan, &done, "registered", args.json, output)?;
+    let verb = if args.embargo { "committed to" } else { "registered" };
+    told(&spec, &plan, &done, verb, args.json, output)?;
+    if args.embargo {
+        output.say(format!(
+            "keep a copy of .avow/embargo/{}: without it nobody can ever open the commitment",
+            plan.experiment
+        ));
+    }
     witnessed(&spec, &plan, &done, &wanted, args.json, output)
 }
 
@@ -42,14 +54,27 @@ pub fn amend(args: &args::Amend, output: &Output) -> Result<Exit, Failure> {
     }
     let wanted = wanted(&spec, &args.witnesses)?;
     let explained = explanations(&spec, &args.explain, output)?;
+    let before =
+        args.same_as.as_deref().map(|old| equivalence::comparable(&spec, old, output)).transpose()?;
     let (plan, done) = frozen(&spec, args.accept_warnings, output, |session, mut freeze| {
         if !explained.is_empty() {
             freeze.circumstances.insert("explains".to_owned(), json!(explained));
         }
+        if let Some(before) = before {
+            freeze.circumstances.insert("same_as".to_owned(), json!(before));
+            freeze.circumstances.insert("check".to_owned(), json!(args.check));
+        }
+        if args.bug_fix {
+            freeze.circumstances.insert("class".to_owned(), json!("bug-fix"));
+        }
         avow_engine::amend(session, freeze, &args.reason).map_err(failure::engine)
     })?;
     told(&spec, &plan, &done, "amended", args.json, output)?;
-    witnessed(&spec, &plan, &done, &wanted, args.json, output)
+    let exit = witnessed(&spec, &plan, &done, &wanted, args.json, output)?;
+    match args.same_as {
+        Some(_) => Ok(exit.worse(equivalence::carry_out(&spec, done.leaf, args.json, output)?)),
+        None => Ok(exit),
+    }
 }
 
 fn wanted(spec: &Spec, args: &args::Witnesses) -> Result<Wanted, Failure> {

@@ -1,11 +1,12 @@
 //! `avow verdict`, and the verdicts at the end of a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use avow_audit::heads::Cited;
 use avow_audit::measure::Problem;
-use avow_audit::{Audit, Finding, Hiding, Report, Word};
-use avow_engine::record_exposure;
+use avow_audit::{Audit, Evidence, Finding, Hiding, Report, Standing, Word, holdout};
+use avow_engine::{record_copy, record_exposure};
+use avow_model::digest::Artifact;
 use avow_model::plan::Plan;
 
 use crate::args::{self, VerdictForm};
@@ -109,7 +110,10 @@ pub fn report(spec: &Spec, plan: &Plan, peek: bool) -> Result<Report, Failure> {
         Some(hiding) if !hiding.own => return Err(still_hidden(&hiding)),
         _ => {}
     }
-    let report = audit.report(Some(&reading.journals()?), peek).map_err(failure::audit)?;
+    let mut report = audit.report(Some(&reading.journals()?), peek).map_err(failure::audit)?;
+    if let Some(counts) = &mut report.denominators {
+        counts.unopened_elsewhere = reading.others()?.iter().map(|other| other.unopened().len() as u64).sum();
+    }
     if report.registration.is_none() {
         return Ok(report);
     }
@@ -203,6 +207,23 @@ fn waiting(
         record_exposure(&spec.project, &hiding.experiment, by, what).map_err(failure::engine)?;
     }
     Ok(None)
+}
+
+/// Records that a command is about to copy these artifacts out of the store, where they are sealed.
+pub fn note_sealed(
+    spec: &Spec,
+    evidence: &Evidence<'_>,
+    by: &str,
+    artifacts: &[Artifact],
+) -> Result<(), Failure> {
+    let contents = holdout::contents(evidence);
+    let sealed = artifacts.iter().filter_map(|artifact| contents.get(&artifact.blob())).flatten();
+    let complete = evidence.standing() == Standing::Confirmatory && evidence.completeness().is_complete();
+    for output in sealed.collect::<BTreeSet<_>>() {
+        record_copy(&spec.project, &evidence.plan.experiment, by, output, complete)
+            .map_err(failure::engine)?;
+    }
+    Ok(())
 }
 
 fn still_hidden(Hiding { experiment, completeness, .. }: &Hiding) -> Failure {

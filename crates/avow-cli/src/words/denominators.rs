@@ -1,6 +1,7 @@
 //! What verdicts are out of, in words.
 
 use avow_audit::denominators::{Attempts, Denominators};
+use avow_audit::holdout::{Reads, Sealed};
 
 /// Whether there is more than one attempt a member and nothing else.
 pub fn is_notable(counts: &Denominators) -> bool {
@@ -11,7 +12,7 @@ pub fn is_notable(counts: &Denominators) -> bool {
         || troubled(&counts.after)
         || counts.abandoned > 0
         || !counts.variants.is_empty()
-        || counts.unopened > 0
+        || counts.unopened + counts.unopened_elsewhere > 0
 }
 
 /// One line.
@@ -38,7 +39,32 @@ pub fn line(counts: &Denominators, registered: bool) -> String {
     if counts.unopened > 0 {
         parts.push(some(counts.unopened, "unopened commitment"));
     }
+    if counts.unopened_elsewhere > 0 {
+        parts.push(format!("{} in other chains", some(counts.unopened_elsewhere, "unopened commitment")));
+    }
     format!("Out of {}: {}.\n", some(counts.members, "member"), parts.join("; "))
+}
+
+/// Who read a sealed output, before the registration and under it.
+pub fn sealed(sealed: &Sealed, registered: bool) -> String {
+    let before = if registered { "before the registration" } else { "" };
+    let mut parts = vec![reads(&sealed.before, before)];
+    if registered {
+        parts.push(reads(&sealed.after, "under it"));
+    }
+    format!("The sealed `{}` was read {}.\n", sealed.output, parts.join(", "))
+}
+
+fn reads(reads: &Reads, when: &str) -> String {
+    let attempts = reads.attempts.iter().map(|(stage, n)| format!("{} of {stage}", some(*n, "attempt")));
+    let commands = reads.commands.iter().map(|(command, n)| format!("{command} ({})", some(*n, "time")));
+    let by: Vec<String> = attempts.chain(commands).collect();
+    match (by.as_slice(), when) {
+        ([], "") => "by nobody".to_owned(),
+        ([], when) => format!("by nobody {when}"),
+        (by, "") => format!("by {}", by.join(" and ")),
+        (by, when) => format!("{when} by {}", by.join(" and ")),
+    }
 }
 
 fn attempts(attempts: &Attempts) -> String {

@@ -2,6 +2,7 @@
 
 use avow_audit::deviation::{Deviation, What, When};
 use avow_audit::planned::Change;
+use avow_audit::same::Sampled;
 
 /// One deviation as one line.
 pub fn words(deviation: &Deviation) -> String {
@@ -53,11 +54,20 @@ fn what(deviation: &Deviation) -> String {
             format!("`{stage}` was seen to read {}{more}, which it does not declare", names.join(", "))
         }
         What::Read { commands } => {
-            let read: Vec<String> =
-                commands.iter().map(|(command, n)| format!("{command} ({n} times)")).collect();
+            let read: Vec<String> = commands.iter().map(|(command, n)| times(command, *n)).collect();
+            format!("values were read before the plan was complete, by {}", read.join(", "))
+        }
+        What::Copied { output, commands } => {
+            let read: Vec<String> = commands.iter().map(|(command, n)| times(command, *n)).collect();
+            format!("the sealed `{output}` was copied out by {}", read.join(", "))
+        }
+        What::Leaked { holdout, training, rows, shared, first, .. } => {
+            let named: Vec<String> =
+                first.iter().map(|one| format!("{} = {}", one.holdout, one.training)).collect();
+            let more = if *shared > first.len() as u64 { ", …" } else { "" };
             format!(
-                "values were read before the plan was complete, by {}",
-                read.join(", ").replace("(1 times)", "(once)")
+                "{shared} of {rows} rows of the sealed `{holdout}` are rows of `{training}` too ({}{more})",
+                named.join(", ")
             )
         }
         What::Invalidated { wrong, members, downstream, .. } => {
@@ -78,6 +88,7 @@ fn what(deviation: &Deviation) -> String {
             };
             format!("the reading of `{claim}` is withdrawn{rest}")
         }
+        What::Sampled { sampled, .. } => self::sampled(sampled),
         What::Elsewhere { entry } => {
             format!(
                 "what {} changed is not known: its plan was registered elsewhere and is not in this store",
@@ -89,6 +100,22 @@ fn what(deviation: &Deviation) -> String {
             format!("registered on two sides of a fork: {}", names.join(", "))
         }
     }
+}
+
+fn sampled(sampled: &Sampled) -> String {
+    let of = format!("{} drawn of {} members", sampled.drawn, sampled.of);
+    let mut parts = vec![format!("{} of {of} give the same as before the change", sampled.same.len())];
+    if !sampled.different.is_empty() {
+        parts.push(format!("{} do not", listed(&sampled.different)));
+    }
+    if !sampled.open.is_empty() {
+        parts.push(format!("{} not carried out", listed(&sampled.open)));
+    }
+    parts.join(", ")
+}
+
+fn times(command: &str, count: usize) -> String {
+    if count == 1 { format!("{command} (once)") } else { format!("{command} ({count} times)") }
 }
 
 fn stand(count: usize) -> &'static str {

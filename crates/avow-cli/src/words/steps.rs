@@ -150,7 +150,7 @@ fn corrected(verdict: &Verdict) -> Option<String> {
     if family.members <= 1 {
         return Some("nothing, it is the only member of its family".to_owned());
     }
-    let how = match family.correct {
+    let how = match family.instead.unwrap_or(family.correct) {
         Correction::Holm | Correction::HolmStrict | Correction::Hochberg => {
             let level =
                 family.step_level.map(|l| format!(", where the level is {}", number(l))).unwrap_or_default();
@@ -161,7 +161,11 @@ fn corrected(verdict: &Verdict) -> Option<String> {
         Correction::None => "nothing, as registered".to_owned(),
         Correction::Hommel | Correction::Bh | Correction::By => format!("over {} members", family.members),
     };
-    Some(format!("{how}; q {} becomes {}", number(q), number(corrected)))
+    let instead = match family.instead {
+        Some(_) => "one permutation of all members needs the same units in each, so by Holm's method: ",
+        None => "",
+    };
+    Some(format!("{instead}{how}; q {} becomes {}", number(q), number(corrected)))
 }
 
 fn decided(verdict: &Verdict) -> String {

@@ -198,7 +198,10 @@ fn why(verdict: &Verdict) -> String {
 }
 
 fn is_short(qualifier: &Qualifier) -> bool {
-    !matches!(qualifier, Qualifier::TheseUnits { .. } | Qualifier::EquivalenceAtFewUnits { .. })
+    !matches!(
+        qualifier,
+        Qualifier::TheseUnits { .. } | Qualifier::EquivalenceAtFewUnits { .. } | Qualifier::Matched { .. }
+    )
 }
 
 fn culprit_words(culprit: &Culprit) -> String {
@@ -237,6 +240,10 @@ pub fn reason_words(reason: &Reason) -> String {
         "concurrent-amendment" => "two registrations disagree about it, and none is adopted",
         "unreadable" => "a measurement file cannot be read",
         "not-deterministic" => "registered as deterministic, and it varies",
+        "censored" => {
+            "values were cut off in a way that this rule cannot take; see `method: restricted-mean`"
+        }
+        "unmatched-control" => "its arms are no matched controls",
         "leftover-dimension" => "a dimension is left over; name it under `per`, `where` or `reduce`",
         _ => "",
     };
@@ -265,6 +272,13 @@ fn qualifier(qualifier: &Qualifier) -> String {
         Qualifier::Compared { values, unequal, largest } => {
             let largest = largest.map(|x| format!(", largest difference {}", number(x))).unwrap_or_default();
             format!("{values} compared, {unequal} unequal{largest}")
+        }
+        Qualifier::Censored { units, budget: Some(budget) } => {
+            format!("{units} cut off at {}, and counted there", number(*budget))
+        }
+        Qualifier::Censored { units, budget: None } => format!("{units} cut off"),
+        Qualifier::Matched { of, except, pairs } => {
+            format!("{pairs} pairs of `{of}` proved equal but for {}", except.join(", "))
         }
     }
 }
@@ -295,12 +309,23 @@ pub fn standing(report: &Report, always: bool) -> String {
             "Exploratory: nothing was registered before. `avow register` freezes a plan.\n".to_owned()
         }
     };
+    if report.registration.as_ref().is_some_and(|registration| registration.embargo) {
+        out.push_str(
+            "Under embargo: the ledger shows a commitment and nothing else until `avow ledger open`.\n",
+        );
+    }
     if let Some(counts) = report
         .denominators
         .as_ref()
         .filter(|counts| always || report.registration.is_some() && denominators::is_notable(counts))
     {
         out.push_str(&denominators::line(counts, report.registration.is_some()));
+    }
+    for sealed in &report.sealed {
+        out.push_str(&denominators::sealed(sealed, report.registration.is_some()));
+    }
+    for file in &report.uncompared {
+        out.push_str(&format!("Not searched for shared rows: {file}.\n"));
     }
     let mixed = report.standing == Standing::Confirmatory;
     let older: Vec<&str> = report

@@ -38,7 +38,7 @@ pub struct InForce {
 impl Ledger {
     /// The registration in force, and every entry that should be a registration and names no plan.
     pub fn in_force(&self) -> (Option<InForce>, Vec<(RegistrationDigest, String)>) {
-        let (mut sound, mut faults) = (Vec::new(), Vec::new());
+        let (mut sound, mut faults) = (Vec::new(), self.faults.clone());
         for entry in self.entries() {
             match registered(entry) {
                 None => {}

@@ -67,9 +67,16 @@ impl std::fmt::Display for Wrong {
 }
 
 impl Ledger {
-    /// What is declared wrong, in the order of the lines.
+    /// What is declared wrong, in the order of the lines; then what other ledgers of the project declare wrong, as far as
+    /// it was told ([`Ledger::also_wrong`]).
     pub fn invalids(&self) -> Invalids {
-        Invalids(self.entries().into_iter().filter_map(invalid).collect())
+        let own = self.entries().into_iter().filter_map(invalid);
+        Invalids(own.chain(self.elsewhere.iter().cloned()).collect())
+    }
+
+    /// Adds what other ledgers declare wrong: an attempt is wrong wherever it is used. No line of this ledger says so.
+    pub fn also_wrong(&mut self, elsewhere: Invalids) {
+        self.elsewhere = elsewhere.0;
     }
 
     /// What is withdrawn, in the order of the lines.

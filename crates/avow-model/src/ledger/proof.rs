@@ -323,7 +323,7 @@ impl Ledger {
     pub fn prove_inclusion(&self, line: RegistrationDigest, head: RegistrationDigest) -> Option<Proof> {
         let leaves = self.leaves(head);
         let index = leaves.iter().position(|leaf| *leaf == line)?;
-        let text = super::canonical(&serde_json::Value::Object(self.entry(line)?.fields.clone())).ok()?;
+        let text = super::canonical(&serde_json::Value::Object(self.entry(line)?.line().clone())).ok()?;
         Some(Proof::Inclusion {
             line: text,
             index: index as u64,

@@ -54,6 +54,20 @@ static MISSING: Table = Table {
     with: &[],
 };
 
+static CONTROL: Table = Table {
+    name: "control",
+    about: "The arms of `compare` are matched: everything that they rest on from a stage upwards is equal but for what is named. Proved from the two lineages; the claim is Void where something else differs.",
+    keys: &[
+        must("of", Shape::Name, "the stage whose members must match, with everything upstream of them"),
+        must(
+            "equal_except",
+            Shape::Items(&Shape::Dimension, 1, 64),
+            "axes, or attributes of an axis (`arm.decay`), that may differ",
+        ),
+    ],
+    with: &[],
+};
+
 static COUNT: Table = Table {
     name: "count",
     about: "At least so many values of a dimension hold, each judged by its estimate. It describes these units.",
@@ -113,6 +127,7 @@ static PART_KEYS: &[Key] = &[
         "any missing unit voids the claim",
         "what missing and non-finite units do",
     ),
+    key("control", Shape::Map(&CONTROL), "", "the arms of `compare` are equal but for what is named"),
     key("judge", Shape::Word(JUDGE), "interval", "what decides"),
     key("rule", Shape::Tagged(RULES), "", "what supports or refutes the claim"),
     key("all", ALL_KEY, "", "parts that must all hold; needs no correction to be Supported"),

@@ -24,6 +24,11 @@ static METHODS: &[Word] = &[
     word("bootstrap-t", "bootstrap, ten units or more"),
     word("bounded", "for values in a declared `range`: betting, with no assumption about their distribution"),
     word("sequential", "the t-mixture; what `design: sequential` means"),
+    word(
+        "restricted-mean",
+        "the mean up to `until` by the survival curve, for values that were cut off; twenty units or more",
+    ),
+    word("log-rank", "two arms of values that were cut off, against the bound 0"),
     word("wilson", "for a proportion"),
     word("newcombe", "for two proportions"),
     word("mcnemar", "for two paired proportions"),
@@ -126,6 +131,7 @@ static INFERENCE: Table = Table {
             "",
             "`[low, high]`: where every value lies, for `bounded`",
         ),
+        key("until", Shape::Quantity, "", "τ, up to which `restricted-mean` counts"),
     ],
     with: &[],
 };

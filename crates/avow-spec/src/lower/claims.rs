@@ -10,6 +10,7 @@ use avow_model::expression::Expression;
 use avow_model::value::Value;
 
 use super::axes::{Axes, Known};
+use super::control;
 use super::exclude::{self, Grid};
 use super::family::{self, Resolver};
 use super::rule::{self, Arms, Choice, Context};
@@ -42,6 +43,8 @@ pub(super) struct PartDraft {
     pub(super) members: u64,
     /// Where its rule stands.
     pub(super) at: Range<usize>,
+    /// Where its method is named, if it is.
+    pub(super) named: Option<Range<usize>>,
 }
 
 /// A test whose methods are still open.
@@ -230,7 +233,7 @@ impl Reader<'_, '_, '_> {
         at: &Range<usize>,
         selected: &mut HashSet<(String, String)>,
     ) -> Option<TestDraft> {
-        const OWN: [&str; 10] = [
+        const OWN: [&str; 11] = [
             "select",
             "where",
             "compare",
@@ -238,6 +241,7 @@ impl Reader<'_, '_, '_> {
             "per",
             "replicate",
             "clusters",
+            "control",
             "missing",
             "judge",
             "rule",
@@ -423,6 +427,7 @@ impl Reader<'_, '_, '_> {
             rule::read(&context, rule_node)?
         };
         let missing = self.missing(node, replicate.as_deref());
+        let control = control::read(cx, axes, self.stages, node, &chosen, compare.as_ref().or(step.as_ref()));
         let select = chosen.selection;
         let part = Part {
             select,
@@ -432,13 +437,16 @@ impl Reader<'_, '_, '_> {
             per,
             replicate,
             clusters,
+            control,
             missing,
             judge,
             rule: draft.rule,
         };
         // Points stand for units where there are none.
         let n = draft.points.or(n).filter(|_| !faulty);
-        Some(PartDraft { part, choice: draft.choice, n, arms, members, at: rule_node.span.clone() })
+        let method = rule_node.get("method").filter(|n| n.text() != Some("auto"));
+        let named = method.map(|n| n.span.clone());
+        Some(PartDraft { part, choice: draft.choice, n, arms, members, at: rule_node.span.clone(), named })
     }
 
     /// Marks a dimension as dealt with; twice is a contradiction.

@@ -244,7 +244,17 @@ impl Resolver<'_, '_> {
             let hint = "put this claim into a family with `design: fixed`";
             self.cx.push(Diagnostic::error("design", draft.at.clone(), message).hint(hint));
         }
-        if method == Method::Bounded { method } else { Method::Sequential }
+        if matches!(method, Method::Bounded | Method::Sequential) {
+            return method;
+        }
+        if let Some(at) = &draft.named {
+            let message =
+                format!("`{}` does not hold at every look of a sequential design", reach::word(method));
+            let hint =
+                "leave `method` out, name `bounded` with a `range`, or use a family with `design: fixed`";
+            self.cx.push(Diagnostic::error("design", at.clone(), message).hint(hint));
+        }
+        Method::Sequential
     }
 
     /// One permutation for all needs means against one bound over units that pair.

@@ -155,10 +155,34 @@ impl Context<'_, '_, '_> {
         let unpaired = self.arms == Arms::Unpaired && (resampled || choice == Choice::Fixed(Method::None));
         let equal_spread = node.get("assume").and_then(|n| n.text()) == Some("equal-spread");
         let range = self.range(node, choice);
-        let method = Method::None;
+        let until = self.until(node);
+        let unpaired =
+            unpaired || self.arms == Arms::Unpaired && choice == Choice::Fixed(Method::RestrictedMean);
+        let (method, log) = (Method::None, false);
         let inference =
-            Inference { method, side, deterministic, smallest, unpaired, equal_spread, log: false, range };
+            Inference { method, side, deterministic, smallest, unpaired, equal_spread, log, until, range };
         (inference, choice)
+    }
+
+    /// The time up to which a restricted mean is taken, which it needs.
+    fn until(&self, node: &Node) -> Option<f64> {
+        let restricted = node.get("method").and_then(|n| n.text()) == Some("restricted-mean");
+        let Some(given) = node.get("until") else {
+            if restricted {
+                let hint = "say up to when it is taken: `until: 5000`, at most the shortest time that an arm was watched";
+                self.error("missing-key", node, "`restricted-mean` needs `until`", hint);
+            }
+            return None;
+        };
+        let until = self.quantity(given)?;
+        if until <= 0.0 {
+            self.error("bound", given, "the time up to which a mean is taken is above zero", "");
+        }
+        if !restricted {
+            let hint = "leave it out, or name the method";
+            self.error("key", given, "only `method: restricted-mean` uses `until`", hint);
+        }
+        Some(until)
     }
 
     /// The declared range of `bounded`, which needs one.
@@ -216,7 +240,7 @@ impl Context<'_, '_, '_> {
             _ => Statistic::Mean,
         };
         let (default, allowed): (Method, &[Method]) = match statistic {
-            Statistic::Mean => (Method::T, ONE_SAMPLE),
+            Statistic::Mean => (Method::T, LEVEL),
             Statistic::Median => (Method::OrderStatistics, &[Method::OrderStatistics, Method::Bca]),
             Statistic::Every => (Method::None, &[]),
         };
@@ -244,8 +268,8 @@ impl Context<'_, '_, '_> {
             let hint = "leave `scale` out: the order of values is the same on both scales";
             self.error("key", at, "`scale: log` is for a mean", hint);
         }
-        if choice == Choice::Fixed(Method::Bounded) {
-            self.error("key", at, "`bounded` takes values as they are", "leave `scale` out");
+        if matches!(choice, Choice::Fixed(Method::Bounded | Method::RestrictedMean)) {
+            self.error("key", at, "this method takes values as they are", "leave `scale` out");
         }
         let positive = match *bound {
             Bound::Above { bound, refute } | Bound::Below { bound, refute } => bound > 0.0 && refute > 0.0,
@@ -265,8 +289,23 @@ impl Context<'_, '_, '_> {
             return None;
         }
         let (inference, choice) = self.paired_inference(node);
+        self.ranks_only_at_zero(node, choice, Some(&bound));
         self.units_needed(node, &inference)
             .then_some(Draft::new(Rule::Difference { bound, inference }, choice))
+    }
+
+    /// The log-rank test says whether one arm lasts longer, and not by how much.
+    fn ranks_only_at_zero(&self, node: &Node, choice: Choice, bound: Option<&Bound>) {
+        let zero = match bound {
+            Some(Bound::Above { bound, refute } | Bound::Below { bound, refute }) => {
+                *bound == 0.0 && *refute == 0.0
+            }
+            Some(Bound::Between { .. }) | None => false,
+        };
+        if choice == Choice::Fixed(Method::LogRank) && !zero {
+            let hint = "write `above: 0` or `below: 0`, or use `method: restricted-mean`";
+            self.error("bound", node, "`log-rank` is for a difference against 0", hint);
+        }
     }
 
     fn paired_inference(&self, node: &Node) -> (Inference, Choice) {
@@ -290,6 +329,7 @@ impl Context<'_, '_, '_> {
             return None;
         }
         let (inference, choice) = self.paired_inference(node);
+        self.ranks_only_at_zero(node, choice, None);
         if let Some(at) = node.get("smallest") {
             self.error(
                 "key",
@@ -772,6 +812,19 @@ const ONE_SAMPLE: &[Method] = &[
     Method::Sequential,
 ];
 
+/// Of a level, also what takes values that were cut off.
+const LEVEL: &[Method] = &[
+    Method::T,
+    Method::SignFlip,
+    Method::Wilcoxon,
+    Method::Percentile,
+    Method::Bca,
+    Method::BootstrapT,
+    Method::Bounded,
+    Method::Sequential,
+    Method::RestrictedMean,
+];
+
 /// The methods for two independent arms.
 const TWO_SAMPLES: &[Method] = &[
     Method::Welch,
@@ -781,6 +834,8 @@ const TWO_SAMPLES: &[Method] = &[
     Method::Percentile,
     Method::Bca,
     Method::BootstrapT,
+    Method::RestrictedMean,
+    Method::LogRank,
 ];
 
 /// The methods for points without units.
@@ -788,12 +843,17 @@ const POINTS: &[Method] = &[Method::LeastSquares, Method::Hc3, Method::TheilSen,
 
 /// Whether naming this method says that the units of two arms do not pair.
 pub(super) fn names_two_samples(word: &str) -> bool {
-    matches!(word, "welch" | "student" | "permutation" | "mann-whitney" | "newcombe")
+    matches!(
+        word,
+        "welch" | "student" | "permutation" | "mann-whitney" | "newcombe" | "restricted-mean" | "log-rank"
+    )
 }
 
 /// The method of a word.
 fn method_of(word: &str) -> Option<Method> {
-    const ALL: [Method; 25] = [
+    const ALL: [Method; 27] = [
+        Method::RestrictedMean,
+        Method::LogRank,
         Method::Page,
         Method::Bounded,
         Method::Sequential,

@@ -15,7 +15,13 @@ pub fn log(args: &args::LedgerArg, output: &Output) -> Result<Exit, Failure> {
     let chain = Chain::open(args.experiment.as_deref())?;
     let ledger = &chain.ledger;
     if args.json {
-        let entry = |entry: &&Entry| json!({"leaf": entry.leaf, "depth": entry.depth, "line": entry.fields});
+        let entry = |entry: &&Entry| {
+            let mut said = json!({"leaf": entry.leaf, "depth": entry.depth, "line": entry.line()});
+            if entry.line() != &entry.fields {
+                said["stands_for"] = json!(entry.fields);
+            }
+            said
+        };
         output.json(&ledger.entries().iter().map(entry).collect::<Vec<Value>>())?;
     } else {
         let rows: Vec<Vec<String>> = ledger.entries().iter().map(|entry| row(ledger, entry)).collect();
@@ -45,9 +51,14 @@ pub fn heads(args: &args::LedgerArg, output: &Output) -> Result<Exit, Failure> {
 fn row(ledger: &Ledger, entry: &Entry) -> Vec<String> {
     let head = if ledger.heads().contains(&entry.leaf) { "head" } else { "" };
     let after: Vec<String> = entry.parents.iter().map(RegistrationDigest::short).collect();
+    let closed = ledger.unopened().iter().any(|(leaf, _)| *leaf == entry.leaf);
+    let kind = match (closed, entry.kind.as_str()) {
+        (true, "commit") | (false, _) => entry.kind.clone(),
+        (true, kind) => format!("{kind} (under embargo)"),
+    };
     vec![
         entry.leaf.short(),
-        entry.kind.clone(),
+        kind,
         said(entry),
         format!("after {}", if after.is_empty() { "nothing".to_owned() } else { after.join(" and ") }),
         head.to_owned(),
@@ -64,6 +75,7 @@ fn said(entry: &Entry) -> String {
         "adopt" => format!("{}: {}", short("adopts"), text("reason")),
         "run-opened" | "run-head" | "run-closed" => format!("run {}", text("run")),
         "exposure" => format!("{} by `{}`", text("read"), text("command")),
+        "open" => format!("opens {}", short("opens")),
         "invalidate" | "retract" => format!("{}: {}", text("what"), text("reason")),
         _ => String::new(),
     };
