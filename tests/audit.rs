@@ -1,4 +1,4 @@
-//! Numbers in manuscripts against a real store, macro files, and a project that was damaged one thing at a time.
+//! Numbers in manuscripts against a real store, and macro files. Damage of a whole project is in `damages.rs`.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::process::Command;
@@ -194,6 +194,35 @@ fn a_macro_file_is_bound_and_grows_stale() {
 }
 
 #[test]
+fn the_audit_of_the_project_finds_stale_macro_files_wherever_they_lie() {
+    let sandbox = carried_out();
+    sandbox.file("paper/sections/keep", "");
+    sandbox.avow(&["report", "--macros", "paper/sections/numbers.typ", "-q"]).expect_code(0);
+    sandbox.avow(&["report", "--macros", "numbers.sty", "-q"]).expect_code(0);
+    // Neither a file of somebody else nor one about another experiment says anything about this one.
+    sandbox.file("other.tex", "\\def\\avowdef#1#2{}\n\\avowdef{helps.estimate}{9}\n");
+    let foreign = sandbox.read("numbers.sty").replace("experiment promise,", "experiment elsewhere,");
+    sandbox.file("foreign.sty", foreign);
+    let sound = sandbox.avow(&["audit"]).with_code(0);
+    assert!(sound.stdout.contains("nothing is damaged"), "{}", sound.stdout);
+    sandbox.replace("measure.sh", "%d.%d", "1%d.%d").avow(&["run", "-q"]).expect_code(0);
+    let stale = sandbox.avow(&["audit"]).with_code(6).stdout;
+    for file in ["numbers.sty", "paper/sections/numbers.typ"] {
+        assert!(stale.contains(&format!("damaged: {file}:")), "{stale}");
+    }
+    assert!(
+        stale.contains("`mean(measure.yield[dose=0])` is 114.5 now") && !stale.contains("other.tex"),
+        "{stale}"
+    );
+    assert!(!stale.contains("foreign.sty"), "{stale}");
+    let json = sandbox.avow(&["audit", "--json"]).with_code(6).json();
+    assert!(
+        json["stale_macros"].as_array().unwrap().iter().all(|one| one["line"].as_u64().unwrap() > 1),
+        "{json:#}"
+    );
+}
+
+#[test]
 fn latex_prints_what_the_macro_file_says() {
     let Ok(version) = Command::new("pdflatex").arg("--version").output() else {
         eprintln!("no TeX here: nothing was compiled");
@@ -294,170 +323,4 @@ fn pdf(text: &str) -> Vec<u8> {
     }
     out.push_str(&format!("trailer << /Size 6 /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n"));
     out.into_bytes()
-}
-
-/// Damages of a whole project: what is done, and what must be named.
-type Damage = (&'static str, fn(&Sandbox), &'static [&'static str]);
-
-fn journal(sandbox: &Sandbox) -> String {
-    let name = sandbox.list(".avow/journal").into_iter().find(|name| name.ends_with(".jsonl")).unwrap();
-    format!(".avow/journal/{name}")
-}
-
-/// Replaces the first text in a file that holds it.
-fn edit(sandbox: &Sandbox, path: &str, old: &str, new: &str) {
-    let text = sandbox.read(path);
-    assert!(text.contains(old), "`{path}` does not hold `{old}`:\n{text}");
-    sandbox.file(path, text.replacen(old, new, 1));
-}
-
-fn blob_with(sandbox: &Sandbox, part: &str) -> String {
-    let folders = sandbox.list(".avow/blobs");
-    let files = folders.iter().flat_map(|folder| {
-        sandbox
-            .list(&format!(".avow/blobs/{folder}"))
-            .into_iter()
-            .map(move |file| format!(".avow/blobs/{folder}/{file}"))
-    });
-    files
-        .into_iter()
-        .find(|file| String::from_utf8_lossy(&std::fs::read(sandbox.path(file)).unwrap()).contains(part))
-        .unwrap()
-}
-
-/// Writes over a file that may be read-only.
-fn overwrite(sandbox: &Sandbox, path: &str, text: &str) {
-    std::fs::remove_file(sandbox.path(path)).unwrap();
-    sandbox.file(path, text);
-}
-
-const DAMAGES: [Damage; 9] = [
-    (
-        "changed blob",
-        |sandbox| {
-            let blob = blob_with(sandbox, "19.8");
-            overwrite(sandbox, &blob, "{\"yield\": 29.8}\n");
-        },
-        &["are not those of its name", "damaged"],
-    ),
-    (
-        "edited journal",
-        |sandbox| edit(sandbox, &journal(sandbox), "\"started\"", "\"startet\""),
-        &["journal"],
-    ),
-    (
-        "forged verdict",
-        |sandbox| edit(sandbox, "results/promise.verdicts.json", "\"supported\"", "\"refuted\""),
-        &["results/promise.verdicts.json: these verdicts are not what the evidence gives"],
-    ),
-    (
-        "swapped registration",
-        |sandbox| edit(sandbox, "registrations/promise.jsonl", "\"claims\":1", "\"claims\":2"),
-        &["ledger"],
-    ),
-    (
-        "re-dated attempt",
-        |sandbox| {
-            let path = journal(sandbox);
-            let text = sandbox.read(&path);
-            let line = text.lines().find(|line| line.contains("finished")).unwrap().to_owned();
-            let changed = line.replacen("\"at\":", "\"at\": ", 1);
-            edit(sandbox, &path, &line, &changed);
-        },
-        &["journal"],
-    ),
-    (
-        "dropped failure",
-        |sandbox| {
-            // Two runs of one second are listed in any order.
-            let fails = |line: &str| line.contains("finished") && line.contains("\"failed\"");
-            let all = sandbox.list(".avow/journal").into_iter().map(|name| format!(".avow/journal/{name}"));
-            let with = |path: &String| sandbox.read(path).lines().any(fails);
-            let path = all.into_iter().find(with).expect("a failure was recorded");
-            let text = sandbox.read(&path);
-            let kept: Vec<&str> = text.lines().filter(|line| !fails(line)).collect();
-            sandbox.file(&path, kept.join("\n") + "\n");
-        },
-        &["journal"],
-    ),
-    (
-        "cut end of a journal",
-        |sandbox| {
-            let path = journal(sandbox);
-            let text = sandbox.read(&path);
-            let kept: Vec<&str> = text.lines().take(6).collect();
-            sandbox.file(&path, kept.join("\n") + "\n");
-        },
-        &["journal"],
-    ),
-    (
-        "deleted journal",
-        |sandbox| {
-            let path = journal(sandbox);
-            sandbox.remove(&path);
-        },
-        &["journal"],
-    ),
-    (
-        "deleted ledger",
-        |sandbox| {
-            sandbox.remove("registrations/promise.jsonl");
-        },
-        &["ledger"],
-    ),
-];
-
-/// Registered, failed once, carried out.
-fn golden() -> Sandbox {
-    let sandbox = project();
-    sandbox.file(
-        "measure.sh",
-        format!("if [ $2 = 3 ] && [ ! -e {}/fixed ]; then exit 1; fi\n{MEASURE}", sandbox.root().display()),
-    );
-    sandbox.avow(&["register", "--accept-warnings"]).expect_code(0);
-    sandbox.avow(&["run", "-q", "-k", "--confine", "none"]).expect_code(1);
-    sandbox.file("fixed", "");
-    sandbox.avow(&["run", "-q", "--confine", "none"]).expect_code(0);
-    sandbox
-}
-
-#[test]
-fn every_damage_of_a_project_is_named() {
-    let sound = golden();
-    let run = sound.avow(&["audit"]).with_code(0);
-    assert!(
-        run.stdout.contains("nothing is damaged") && run.stdout.contains("helps supported"),
-        "{}",
-        run.stdout
-    );
-    assert!(
-        run.stdout.contains("failed before one succeeded") || !run.stdout.contains("damaged:"),
-        "{}",
-        run.stdout
-    );
-    for (name, damage, words) in DAMAGES {
-        let sandbox = Sandbox::new(env!("CARGO_BIN_EXE_avow"));
-        sandbox.copy(sound.root(), ".");
-        damage(&sandbox);
-        let run = sandbox.avow(&["audit"]);
-        assert_eq!(run.code, 6, "{name}:\n{}{}", run.stdout, run.stderr);
-        let said = format!("{}{}", run.stdout, run.stderr);
-        assert!(words.iter().any(|word| said.contains(word)), "{name}:\n{said}");
-        if name != "forged verdict" {
-            let check = sandbox.avow(&["store", "check"]);
-            assert_eq!(check.code, 6, "{name}:\n{}{}", check.stdout, check.stderr);
-        }
-    }
-}
-
-#[test]
-fn a_variant_that_was_run_beside_the_registered_plan_is_a_deviation() {
-    let sandbox = project();
-    sandbox.avow(&["register", "--accept-warnings"]).expect_code(0);
-    sandbox.avow(&["run", "-q"]).expect_code(0);
-    sandbox.avow(&["audit", "--check"]).expect_code(0);
-    sandbox.replace("spec.yaml", "seed: [1, 2, 3, 4, 5, 6, 7, 8]", "seed: [1, 2, 3, 4, 5, 6, 7, 8, 9]");
-    sandbox.avow(&["run", "-q"]).expect_code(0);
-    let run = sandbox.avow(&["audit", "--check"]).with_code(7);
-    assert!(run.stdout.contains("a variant of it") && run.stdout.contains("seed"), "{}", run.stdout);
 }

@@ -120,3 +120,85 @@ fn what_fails_now_is_a_result_and_not_a_failure_of_the_comparison() {
     assert_eq!(said["not-made"], 4, "{said:#}");
     assert_eq!(said["first"], "make[seed=1]");
 }
+
+/// A reader's key beside the project, and the list in which others have it.
+fn key(sandbox: &Sandbox) -> String {
+    let key = sandbox.root().with_file_name("reader").display().to_string();
+    let made = ["-q", "-t", "ed25519", "-N", "", "-C", "reader@example.org", "-f", &key];
+    let run = sandbox.command("ssh-keygen").args(made).output().expect("ssh-keygen is there");
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let public = std::fs::read_to_string(format!("{key}.pub")).expect("the key has a public half");
+    sandbox.file("allowed_signers", format!("reader@example.org namespaces=\"avow-reproduction\" {public}"));
+    key
+}
+
+#[test]
+fn what_came_of_it_is_a_record_that_a_reader_signs_and_anybody_checks() {
+    let sandbox = done(UNSTEADY, FIRST_LINE);
+    let key = key(&sandbox);
+    sandbox.avow(&["reproduce", "--record", "r.json", "--key", &key, "-q"]).expect_code(6);
+    // Everybody's tool verifies the signature over the bytes of the file.
+    let check = "ssh-keygen -Y verify -f allowed_signers -I reader@example.org -n avow-reproduction -s r.json.sig < r.json";
+    let run = sandbox.command("sh").args(["-c", check]).output().expect("a shell is there");
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let trusted = ["verify", "r.json", "--signers", "allowed_signers"];
+    let told = sandbox.avow(&trusted).with_code(0).stdout;
+    for part in [
+        "reproduction of again, plan ",
+        "of          the whole experiment",
+        "members     4 the same bytes, 4 different",
+        "first to diverge: make[seed=1]",
+        "big: Supported, as before",
+        "signed by reader@example.org (SHA256:",
+        "8 members of it are attempts of this project",
+    ] {
+        assert!(told.contains(part), "no `{part}` in\n{told}");
+    }
+    // The record is sound; what it says is not good, which is asked for by itself.
+    sandbox.avow(&["verify", "r.json", "--signers", "allowed_signers", "--check"]).expect_code(6);
+    let unknown = sandbox.avow(&["verify", "r.json"]).with_code(0).stdout;
+    assert!(unknown.contains("which no list of signers names"), "{unknown}");
+    let json = sandbox.avow(&[&trusted[..], &["--json"]].concat()).with_code(0).json();
+    assert_eq!((&json["signature"]["proof"], &json["compared"]), (&"signed".into(), &8.into()));
+    // No number in it can be read in two ways.
+    let record = sandbox.read("r.json");
+    assert!(!record.contains(' ') || !record.contains(": "), "{record}");
+    // One digit, one count, one word: each shows, with and without the signature.
+    let refused = |old: &str, new: &str, words: &str| {
+        sandbox
+            .copy(sandbox.path("r.json"), "changed.json")
+            .copy(sandbox.path("r.json.sig"), "changed.json.sig");
+        sandbox.replace("changed.json", old, new);
+        let said = sandbox.avow(&["verify", "changed.json", "--signers", "allowed_signers"]).with_code(6);
+        assert!(said.stderr.contains("its signature proves nothing"), "{}", said.stderr);
+        sandbox.remove("changed.json.sig");
+        let said = sandbox.avow(&["verify", "changed.json"]).with_code(6);
+        assert!(said.stderr.contains(words), "{}", said.stderr);
+    };
+    refused("\"same\":4", "\"same\":8", "it says that 8 members are `same`, and lists 4");
+    refused("\"first\":\"make[seed=1]\"", "\"first\":null", "the first to diverge is");
+    let spaced = sandbox.read("r.json").replace("\"kind\":", "\"kind\" :");
+    let said = sandbox.file("changed.json", spaced).avow(&["verify", "changed.json"]).with_code(6);
+    assert!(said.stderr.contains("not in canonical form"), "{}", said.stderr);
+    sandbox.file("none.json", "{\"kind\":\"avow-reproduction\"}");
+    sandbox.avow(&["verify", "none.json"]).expect_code(6);
+}
+
+#[test]
+fn the_record_of_a_sample_from_a_bundle_names_both() {
+    let sandbox = done(MAKE, SCORE);
+    sandbox.avow(&["bundle", "-o", "again.zip", "-q"]).expect_code(0);
+    let name = sandbox.avow(&["verify", "again.zip", "--json"]).with_code(0).json()["name"].clone();
+    let reader = Sandbox::new(env!("CARGO_BIN_EXE_avow"));
+    reader.copy(sandbox.path("again.zip"), "again.zip");
+    let args =
+        ["reproduce", "again.zip", "--sample", "2", "--nonce", "dice: 4 2", "--record", "r.json", "-q"];
+    reader.avow(&args).expect_code(0);
+    let told = reader.avow(&["verify", "r.json", "--check"]).with_code(0).stdout;
+    let bundle = format!("bundle      {}", name.as_str().unwrap_or_default());
+    for part in [&bundle, "sample      2, drawn by `dice: 4 2`", "nobody signed it", "compared with none"] {
+        assert!(told.contains(part), "no `{part}` in\n{told}");
+    }
+    reader.avow(&["reproduce", "again.zip", "-n", "--record", "r.json"]).expect_code(2);
+    reader.avow(&["reproduce", "again.zip", "--sign"]).expect_code(2);
+}

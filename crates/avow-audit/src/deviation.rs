@@ -556,6 +556,19 @@ impl Deviation {
     }
 }
 
+/// Whether a deviation concerns anything that was made by these stages, whatever claims select it.
+pub(crate) fn touches(deviation: &Deviation, stages: &BTreeSet<&str>) -> bool {
+    match &deviation.what {
+        // No claim has an empty name, so changes of claims concern no stage.
+        What::Plan(change) => planned::concerns(change, "", stages),
+        What::Invalidated { stages: theirs, .. } => {
+            theirs.iter().any(|stage| stages.contains(stage.as_str()))
+        }
+        What::Retracted { .. } => false,
+        _ => deviation.stage().is_none_or(|stage| stages.contains(stage)),
+    }
+}
+
 /// The stages that a claim selects from, and everything upstream of them, what searches measure included.
 pub fn rests_on<'p>(plan: &'p Plan, claim: &Claim) -> BTreeSet<&'p str> {
     let mut stages = BTreeSet::new();

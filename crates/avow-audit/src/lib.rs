@@ -27,6 +27,7 @@ pub mod join;
 pub mod judge;
 pub mod lineage;
 pub mod measure;
+pub mod noise;
 pub mod planned;
 pub mod registration;
 pub mod report;

@@ -22,6 +22,7 @@ use crate::holdout::{self, Sealed};
 use crate::integrity::{self, RunJournal};
 use crate::judge::{self, Verdict};
 use crate::measure::{self, Problem, Readings};
+use crate::noise;
 use crate::planned;
 use crate::registration::{Registration, Standing, ledger_findings};
 use crate::search::{self, Searched};
@@ -127,6 +128,18 @@ impl<'a> Audit<'a> {
         Ok(own.into_iter().chain(elsewhere).collect())
     }
 
+    /// The registered plan, where it is another than the one judged and its record is there.
+    pub fn registered_plan(&self) -> Option<&Plan> {
+        self.registered.as_ref()
+    }
+
+    /// What differs from what was registered, in the order by which verdicts name it.
+    pub fn deviations(&self) -> Result<Vec<Deviation>, AuditError> {
+        let about = (&self.evidence, self.registered.as_ref(), self.hiding.is_some());
+        let leaked = holdout::leaks(&self.evidence, self.source)?.deviations;
+        all_deviations(about, self.source, self.ledger, leaked, &mut Vec::new())
+    }
+
     /// The whole report. `journals` are all that the project has, or nothing where they are not to be compared with
     /// ledger and attempts. With `show` there are verdicts although a registered plan is incomplete; whoever asks
     /// for that has recorded that values are about to be seen.
@@ -142,21 +155,14 @@ impl<'a> Audit<'a> {
             journals.map(|journals| denominators::count(&evidence, source, ledger, journals)).transpose()?;
         let sealed =
             journals.map(|journals| holdout::reads(&evidence, source, ledger, journals)).transpose()?;
-        let exposures = deviation::exposures(ledger);
-        let unread = hiding.is_some() && exposures.is_none();
-        let mut deviations = amended::amendments(&evidence, ledger, source, &mut findings)?;
-        deviations.extend(deviation::deviations(&evidence, registered.as_ref(), ledger, unread));
-        deviations.extend(exposures);
-        deviations.extend(holdout::exposures(&evidence, ledger));
         let leaks = holdout::leaks(&evidence, source)?;
-        deviations.extend(leaks.deviations);
-        deviations.extend(withdrawn::invalidations(&evidence, ledger));
-        deviations.extend(withdrawn::retractions(plan, ledger));
-        amended::absolve(&mut deviations, &evidence, ledger);
-        amended::explain(&mut deviations, ledger);
+        let (registered, hidden) = (registered.as_ref(), hiding.is_some());
+        let deviations =
+            all_deviations((&evidence, registered, hidden), source, ledger, leaks.deviations, &mut findings)?;
         let hidden = hiding.is_some() && !show;
         let readings = if hidden { Readings::default() } else { selected(&evidence, source)? };
         let mut verdicts = if hidden { Vec::new() } else { judge::judge(&evidence, &readings) };
+        noise::qualify(&evidence, source, &readings, &mut verdicts)?;
         disputed(&evidence, source, &mut verdicts, &mut findings)?;
         attach(plan, &mut verdicts, &deviations);
         findings.extend(readings.findings);
@@ -181,6 +187,28 @@ impl<'a> Audit<'a> {
             problems: readings.problems,
         })
     }
+}
+
+/// Every deviation, in its order, with the reasons that later lines of the ledger state.
+fn all_deviations(
+    (evidence, registered, hidden): (&Evidence<'_>, Option<&Plan>, bool),
+    source: Source<'_>,
+    ledger: &Ledger,
+    leaked: Vec<Deviation>,
+    findings: &mut Vec<Finding>,
+) -> Result<Vec<Deviation>, AuditError> {
+    let exposures = deviation::exposures(ledger);
+    let unread = hidden && exposures.is_none();
+    let mut deviations = amended::amendments(evidence, ledger, source, findings)?;
+    deviations.extend(deviation::deviations(evidence, registered, ledger, unread));
+    deviations.extend(exposures);
+    deviations.extend(holdout::exposures(evidence, ledger));
+    deviations.extend(leaked);
+    deviations.extend(withdrawn::invalidations(evidence, ledger));
+    deviations.extend(withdrawn::retractions(evidence.plan, ledger));
+    amended::absolve(&mut deviations, evidence, ledger);
+    amended::explain(&mut deviations, ledger);
+    Ok(deviations)
 }
 
 /// Audits a plan, hiding what is to be hidden. `ledger` is the experiment's, empty where it has none; `journals` are

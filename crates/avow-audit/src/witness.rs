@@ -163,16 +163,17 @@ fn of_entry(proof: &ProofFiles, trust: &Trust) -> Vec<(String, Outcome)> {
         });
         times.min()
     };
-    let signatures = proof
-        .signatures
-        .iter()
-        .map(|(name, bytes)| (name.clone(), signed(bytes, &proof.statement, over(name), trust)));
+    let signatures = proof.signatures.iter().map(|(name, bytes)| {
+        (name.clone(), signed(bytes, namespace::HEAD, &proof.statement, over(name), trust))
+    });
     let signatures: Vec<_> = signatures.collect();
     signatures.into_iter().chain(stamps).collect()
 }
 
-fn signed(file: &[u8], statement: &[u8], at: Option<i64>, trust: &Trust) -> Outcome {
-    let signature = match Signature::verify(file, namespace::HEAD, statement) {
+/// What a signature over bytes comes to by what a reader trusts. `purpose` is its namespace; `at` the time of a trusted
+/// stamp over it, in seconds since 1970.
+pub fn signed(file: &[u8], purpose: &str, statement: &[u8], at: Option<i64>, trust: &Trust) -> Outcome {
+    let signature = match Signature::verify(file, purpose, statement) {
         Ok(signature) => signature,
         Err(refusal @ Refusal::Unsupported(_)) => return Outcome::Unknown { why: refusal.to_string() },
         Err(refusal) => return Outcome::Refused { why: refusal.to_string() },

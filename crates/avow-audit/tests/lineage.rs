@@ -96,10 +96,12 @@ fn a_number_leads_down_to_input_code_and_programs() {
             "stands",
             "attempted",
             "input",
+            "ran-on",
             "code",
             "file",
             "program",
-            "environment"
+            "environment",
+            "ran-on"
         ]
     );
     let file = |wanted: &str| count(&found, |t| matches!(t, Thing::File { path, .. } if path == wanted));

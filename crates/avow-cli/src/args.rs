@@ -445,6 +445,15 @@ pub struct Reproduce {
     /// Where to run: `local`, `worker:URL`; may be given several times.
     #[arg(long, value_name = "PLACE")]
     pub on: Vec<String>,
+    /// Write what came of it as a record into this file, to be handed on; `avow verify` checks it.
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    pub record: Option<PathBuf>,
+    /// Sign the record with your SSH key: the signature lies beside it, with `.sig` behind its name.
+    #[arg(long, requires = "record")]
+    pub sign: bool,
+    /// The SSH key to sign with; its public half will do where the agent holds it.
+    #[arg(long, value_name = "FILE", requires = "record")]
+    pub key: Option<PathBuf>,
     /// Keep the project in which it was made, as this new folder.
     #[arg(long, value_name = "FOLDER")]
     pub keep: Option<PathBuf>,
@@ -470,6 +479,13 @@ pub struct Bundle {
     /// Leave out outputs that can be made again and on which no claim rests directly.
     #[arg(long)]
     pub thin: bool,
+    /// For blind review: without names, hosts, paths, signatures and git's identities. Beside it are written the bundle
+    /// with names and the opening, which prove after the review whose it was: keep both.
+    #[arg(long)]
+    pub anonymous: bool,
+    /// A further text to take out, e.g. of an institution; may be given several times.
+    #[arg(long, value_name = "TEXT", requires = "anonymous")]
+    pub without: Vec<String>,
     /// Write it although the registered plan is not complete; this is recorded.
     #[arg(long)]
     pub peek: bool,
@@ -481,7 +497,7 @@ pub struct Bundle {
 /// `avow verify`
 #[derive(Debug, Args)]
 pub struct Verify {
-    /// The bundle.
+    /// A bundle, or the record of a reproduction.
     pub bundle: PathBuf,
     /// Keep what was unpacked, as a project in this new folder.
     #[arg(long, value_name = "FOLDER")]
@@ -489,29 +505,65 @@ pub struct Verify {
     /// Set the exit code by the verdicts.
     #[arg(long)]
     pub check: bool,
+    /// The opening of an anonymous bundle: with `--named`, proves what it was made from.
+    #[arg(long, value_name = "FILE", requires = "named")]
+    pub opening: Option<PathBuf>,
+    /// The bundle with names that an anonymous one was made from.
+    #[arg(long, value_name = "BUNDLE", requires = "opening")]
+    pub named: Option<PathBuf>,
     /// Read up to so many entries.
     #[arg(long, value_name = "N")]
     pub max_entries: Option<u64>,
     /// Unpack up to so many bytes.
     #[arg(long, value_name = "BYTES")]
     pub max_size: Option<u64>,
+    #[command(flatten)]
+    pub trust: Trust,
     /// Print as JSON.
     #[arg(long)]
     pub json: bool,
 }
 
+/// The forms of a lineage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LineageForm {
+    /// Indented lines.
+    Text,
+    /// Every node with what it rests on.
+    Json,
+    /// A flowchart for Markdown.
+    Mermaid,
+    /// For Graphviz.
+    Dot,
+    /// A picture.
+    Svg,
+}
+
 /// `avow lineage`
 #[derive(Debug, Args)]
 pub struct Lineage {
-    /// A number (`stage.name[seed=3]`), a claim, a digest, or a file.
-    pub address: String,
+    /// A number (`stage.name[seed=3]`), a claim, a digest, or any file on the disk, found by its content.
+    #[arg(required_unless_present = "diff")]
+    pub address: Option<String>,
+    /// Say in what two numbers or members differ by what they rest on.
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["address", "why_not_registered"])]
+    pub diff: Vec<String>,
+    /// Say why it is not as registered.
+    #[arg(long)]
+    pub why_not_registered: bool,
+    /// Write out every member, also many alike.
+    #[arg(long)]
+    pub all: bool,
+    /// The form.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: LineageForm,
     /// The spec.
     #[arg(long)]
     pub spec: Option<PathBuf>,
     /// Read although the registered plan is not complete; this is recorded.
     #[arg(long)]
     pub peek: bool,
-    /// Print as JSON.
+    /// The same as `--format json`.
     #[arg(long)]
     pub json: bool,
 }

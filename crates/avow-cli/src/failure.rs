@@ -57,6 +57,11 @@ pub fn store(error: StoreError) -> Failure {
 pub fn bundle(error: BundleError) -> Failure {
     match error {
         BundleError::Store(error) => store(error),
+        error @ BundleError::Identifying(_) => {
+            Failure::new(Exit::Usage, "the bundle cannot be made anonymous").because(error).hint(
+                "take the names out of these files and carry the experiment out again; or send a bundle with names",
+            )
+        }
         BundleError::Limit { what, .. } => {
             let hint = match what {
                 "entries" => "if you trust where it came from, `--max-entries` raises the limit",

@@ -50,6 +50,7 @@ const RULES: &[(&str, &str)] = &[
     ("misrounded", "A number is a stored value with digits cut off or rounded the wrong way"),
     ("unbound", "Nothing stored is printed so"),
     ("chosen", "A number is the best of several comparable cells"),
+    ("below-noise", "A claimed effect is smaller than the noise of what it measures"),
     ("matched", "A number is equal to a stored value"),
     ("current", "A bound number is what the store says"),
     ("hidden", "A bound number stays hidden until the registered plan is complete"),

@@ -197,6 +197,11 @@ impl Report {
 }
 
 impl Compared {
+    /// The attempt that was made again.
+    pub fn attempt(&self) -> &avow_model::attempt::Attempt {
+        &self.verified.attempt
+    }
+
     /// It in words, a line each; nothing where the bytes are the same.
     pub fn told(&self, output: &Output) -> Vec<String> {
         let Verified { member, first, attempt, .. } = &self.verified;

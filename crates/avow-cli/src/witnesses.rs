@@ -72,7 +72,7 @@ pub fn obtain(
             Some(key) => key.clone(),
             None => usual_key(project.root())?,
         };
-        signature = sign(&key, &path)?;
+        signature = sign(&key, &path, namespace::HEAD)?;
         proofs.add(head, &[("sig", &signature)]).map_err(failure::store)?;
         told(format!("  signed with {}", key.display()))?;
     } else if let Some((_, file)) = known_signature(&proofs, head)? {
@@ -97,6 +97,22 @@ fn known_signature(proofs: &Proofs, head: RegistrationDigest) -> Result<Option<(
     let all = proofs.all().map_err(failure::store)?;
     let about = all.into_iter().find(|about| about.entry == head.to_string());
     Ok(about.and_then(|about| about.files.into_iter().find(|(name, _)| name.ends_with(".sig"))))
+}
+
+/// Signs a file for a purpose, with the key that is given, that `avow.toml` names, or the usual one; returns the
+/// signature and the key.
+pub fn sign_file(
+    key: Option<&Path>,
+    settings: &Settings,
+    root: &Path,
+    file: &Path,
+    purpose: &str,
+) -> Result<(Vec<u8>, PathBuf), Failure> {
+    let key = match key.map(Path::to_owned).or_else(|| settings.witness.key.as_deref().map(at_home)) {
+        Some(key) => key,
+        None => usual_key(root)?,
+    };
+    Ok((sign(&key, file, purpose)?, key))
 }
 
 /// The key that git signs with, else the only one that the agent holds, else the usual file.
@@ -126,16 +142,17 @@ pub fn at_home(path: &Path) -> PathBuf {
 }
 
 /// Signs a file. A passphrase is asked for by `ssh-keygen` on the terminal, never by us.
-fn sign(key: &Path, file: &Path) -> Result<Vec<u8>, Failure> {
+fn sign(key: &Path, file: &Path, purpose: &str) -> Result<Vec<u8>, Failure> {
     let failed = |why: String| {
-        Failure::new(Exit::Usage, format!("the head could not be signed with `{}`", key.display()))
+        let what = if purpose == namespace::HEAD { "head" } else { "record" };
+        Failure::new(Exit::Usage, format!("the {what} could not be signed with `{}`", key.display()))
             .because(std::io::Error::other(why))
             .hint("`ssh-add` gives the key to the agent; `--key FILE` names another")
     };
     let content = std::fs::File::open(file).map_err(|error| failed(error.to_string()))?;
     // From standard input to standard output: nothing is written beside the file, whatever lies there.
     let run = Command::new("ssh-keygen")
-        .args(["-q", "-Y", "sign", "-n", namespace::HEAD, "-f"])
+        .args(["-q", "-Y", "sign", "-n", purpose, "-f"])
         .arg(key)
         .stdin(content)
         .stdout(Stdio::piped())

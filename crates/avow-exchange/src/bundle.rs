@@ -13,6 +13,7 @@
 //! Names hold `a-z0-9./_-` only. The SHA-256 of the manifest is the bundle's name; that of the archive's own bytes
 //! is not, because another version of the compressor writes others.
 
+mod anonymous;
 mod contents;
 mod error;
 mod manifest;
@@ -22,9 +23,10 @@ mod structure;
 mod unpack;
 mod write;
 
+pub use anonymous::{Anonymous, Opening, Texts, Withheld, anonymise};
 pub use contents::{Contents, Wanted, registrations};
 pub use error::BundleError;
 pub use manifest::{Entry, Manifest, Run, SpecFile};
 pub use read::{Bundle, Limits};
 pub use unpack::{Unpacked, lay_out, unpack};
-pub use write::{Written, write};
+pub use write::{Written, manifest_of, write};

@@ -281,6 +281,22 @@ pub enum Qualifier {
         /// How many pairs of members of the stage were compared.
         pairs: usize,
     },
+    /// How much the measurement varies where nothing was changed, by repeated attempts.
+    Noise {
+        /// The standard deviation of repetitions.
+        sd: f64,
+        /// The ends of its 95 % interval, which assumes normal values.
+        low: f64,
+        /// The upper end.
+        #[serde(serialize_with = "table::number")]
+        high: f64,
+        /// Repetitions beyond the first of each group.
+        repetitions: usize,
+        /// The claimed effect: the difference, or the distance of a level from its bound.
+        effect: f64,
+        /// Whether the effect is smaller than the standard deviation.
+        below: bool,
+    },
 }
 
 /// One part of a combination, or one point of a curve, decided by itself at the claim's level.
@@ -392,6 +408,8 @@ impl Qualifier {
             Qualifier::Compared { .. } => "compared",
             Qualifier::Censored { .. } => "censored",
             Qualifier::Matched { .. } => "matched",
+            Qualifier::Noise { below: true, .. } => "below-noise",
+            Qualifier::Noise { .. } => "noise",
         }
     }
 }

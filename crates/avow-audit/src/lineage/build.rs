@@ -9,10 +9,11 @@ use avow_model::canonical::Record;
 use avow_model::digest::{Artifact, AttemptDigest, TreeDigest};
 use avow_model::expand::{self, Member};
 use avow_model::plan::{Input, Program, Source as From, Stage};
+use avow_model::present::Present;
 use avow_model::tree::{Entry, Tree};
 
 use super::address::is_written;
-use super::{Address, Edge, Lineage, Node, Thing};
+use super::{Address, Edge, Lineage, Machine, Node, Thing};
 use crate::deviation;
 use crate::evidence::{Evidence, Fate, Tried};
 use crate::join;
@@ -44,6 +45,9 @@ struct Builder<'a> {
     /// Members whose node is named by an edge.
     named: BTreeSet<Member>,
 }
+
+/// Folders within folders are looked through so far: as deep as a tree may be.
+const DEPTH: usize = 64;
 
 fn edge(relation: &'static str, name: Option<String>, to: String) -> Edge {
     Edge { relation, name, to }
@@ -120,6 +124,7 @@ impl Builder<'_> {
         let id = format!("number:{label}.{}[{}]", number.name, keys.join(","));
         let what = Thing::Number {
             name: format!("{stage}.{}", number.name),
+            member: label,
             value: number.value,
             keys: number.keys.clone(),
             line: number.origin.line,
@@ -167,11 +172,55 @@ impl Builder<'_> {
                 if fits(*artifact, stage.outputs.get(name).map(|o| &o.path)) {
                     let id = self.artifact(*artifact, Some(member.member));
                     self.root(id);
+                } else if let Artifact::Tree(tree) = artifact {
+                    self.inside(*tree, "", &[], &|file| fits(file, None), member.member)?;
                 }
             }
         }
         for stage in &evidence.plan.stages {
             self.files_of(stage, fits)?;
+        }
+        Ok(())
+    }
+
+    /// Files within a folder that a member wrote. `outer` are the trees above, the written one first.
+    fn inside(
+        &mut self,
+        tree: TreeDigest,
+        at: &str,
+        outer: &[TreeDigest],
+        fits: &dyn Fn(Artifact) -> bool,
+        by: Member,
+    ) -> Result<(), AuditError> {
+        let record = match self.source.record::<Tree>(tree.into(), "a folder that a stage wrote")? {
+            Ok(record) => record,
+            Err(finding) => {
+                self.out.findings.insert(finding);
+                return Ok(());
+            }
+        };
+        let trees = [outer, &[tree]].concat();
+        for (path, entry) in &record.entries {
+            let path = if at.is_empty() { path.clone() } else { format!("{at}/{path}") };
+            let artifact = match entry {
+                Entry::File { digest, .. } => Artifact::Blob(*digest),
+                Entry::Tree { digest } => Artifact::Tree(*digest),
+                Entry::Link { .. } | Entry::Empty => continue,
+            };
+            if fits(artifact) {
+                let folder = self.artifact(Artifact::Tree(trees[0]), Some(by));
+                let id = format!("artifact:{artifact}");
+                let node = self.out.nodes.entry(id.clone());
+                let node =
+                    node.or_insert_with(|| Node { what: Thing::Artifact { artifact }, on: Vec::new() });
+                let within = edge("in", Some(path.clone()), folder);
+                if !node.on.contains(&within) {
+                    node.on.push(within);
+                }
+                self.root(id);
+            } else if let (Artifact::Tree(inner), true) = (artifact, trees.len() < DEPTH) {
+                self.inside(inner, &path, &trees, fits, by)?;
+            }
         }
         Ok(())
     }
@@ -285,6 +334,8 @@ impl Builder<'_> {
         if let Some(action) = self.action(member)? {
             on.push(edge("attempted", None, action));
         }
+        on.push(edge("ran-on", None, self.machine(&attempt)?));
+        on.extend(self.registration(under_registration));
         for (path, digest) in self.source.undeclared(&attempt)? {
             let to = format!("read:{path}@{digest}");
             self.put(&to, Thing::File { path, artifact: Artifact::Blob(digest) }, Vec::new());
@@ -305,22 +356,63 @@ impl Builder<'_> {
             self.out.nodes.entry(to.clone()).or_insert_with(node);
             on.push(edge("wrote", Some(name.clone()), to));
         }
+        on.push(edge("ran-on", None, self.machine(&attempt)?));
         let covered = self.evidence.registration.as_ref().map(|_| other.covered);
+        on.extend(self.registration(covered));
         self.put(&id, thing(other.attempt, &attempt, covered), on);
         Ok(id)
+    }
+
+    /// The machine of an attempt, with what was present on it where that is recorded.
+    fn machine(&mut self, attempt: &Attempt) -> Result<String, AuditError> {
+        let host = &attempt.host;
+        let id = match attempt.environment {
+            Some(record) => format!("machine:{}@{record}", host.name),
+            None => format!("machine:{}@{}/{}", host.name, host.system, host.cpu),
+        };
+        if self.out.nodes.contains_key(&id) {
+            return Ok(id);
+        }
+        let mut machine = Machine {
+            name: host.name.clone(),
+            system: host.system.clone(),
+            cpu: host.cpu.clone(),
+            record: attempt.environment,
+            ..Machine::default()
+        };
+        if let Some(record) = attempt.environment {
+            match self.source.record::<Present>(record, "what was present where an attempt ran")? {
+                Ok(present) => {
+                    let known = present.interpreters.into_iter();
+                    machine.interpreters =
+                        known.map(|(word, one)| (word, (one.version, one.packages.len()))).collect();
+                    machine.gpus = present.gpus;
+                    machine.disagreements = present.disagreements;
+                }
+                Err(finding) => drop(self.out.findings.insert(finding)),
+            }
+        }
+        self.put(&id, Thing::Machine(machine), Vec::new());
+        Ok(id)
+    }
+
+    /// How an attempt stands to the registration in force, where there is one.
+    fn registration(&mut self, under: Option<bool>) -> Option<Edge> {
+        let (under, registration) = (under?, self.evidence.registration.as_ref()?);
+        let id = format!("registration:{}", registration.leaf);
+        let judged = self.evidence.plan.is_named(registration.plan);
+        let (entry, kind, plan) = (registration.leaf, registration.kind.clone(), registration.plan);
+        self.put(&id, Thing::Registration { entry, kind, plan, judged }, Vec::new());
+        Some(edge(if under { "under" } else { "older-than" }, None, id))
     }
 
     /// The action, bound anew from the plan.
     fn action(&mut self, member: Member) -> Result<Option<String>, AuditError> {
         let evidence = self.evidence;
-        let made = |producer: Member, output: &str| match &evidence.member(producer)?.fate {
-            Fate::Stands(stands) => stands.outputs.get(output).copied(),
-            _ => None,
-        };
-        let Ok(bound) = bind(evidence.plan, member, &made) else { return Ok(None) };
-        let digest = bound.action.digest();
+        let Some(action) = action_of(evidence, member) else { return Ok(None) };
+        let digest = action.digest();
         let id = format!("action:{digest}");
-        let mut on = self.inputs(member, &bound.action);
+        let mut on = self.inputs(member, &action);
         let stage = &evidence.plan.stages[member.stage as usize];
         if let Some(code) = stage.code {
             on.push(edge("code", None, self.code(code)?));
@@ -338,11 +430,8 @@ impl Builder<'_> {
             self.put(&to, Thing::Operation { name: name.clone(), identity: identity.clone() }, Vec::new());
             on.push(edge("operation", None, to));
         }
-        let what = Thing::Action {
-            digest: digest.to_string(),
-            command: command(&bound.action),
-            env: bound.action.env.clone(),
-        };
+        let what =
+            Thing::Action { digest: digest.to_string(), command: command(&action), env: action.env.clone() };
         self.put(&id, what, on);
         Ok(Some(id))
     }
@@ -421,10 +510,20 @@ impl Builder<'_> {
     }
 }
 
+/// The action of a member, bound anew from the plan and from what stands for its producers.
+pub(super) fn action_of(evidence: &Evidence<'_>, member: Member) -> Option<Action> {
+    let made = |producer: Member, output: &str| match &evidence.member(producer)?.fate {
+        Fate::Stands(stands) => stands.outputs.get(output).copied(),
+        _ => None,
+    };
+    bind(evidence.plan, member, &made).ok().map(|bound| bound.action)
+}
+
 fn thing(digest: AttemptDigest, attempt: &Attempt, under_registration: Option<bool>) -> Thing {
     Thing::Attempt {
         digest: digest.to_string(),
         outcome: attempt.outcome.word(),
+        run: attempt.run.clone(),
         started: attempt.started,
         host: attempt.host.name.clone(),
         confinement: attempt.host.confinement.clone(),
@@ -432,6 +531,7 @@ fn thing(digest: AttemptDigest, attempt: &Attempt, under_registration: Option<bo
         under_registration,
         verification: attempt.verification,
         continues: attempt.continues.iter().map(ToString::to_string).collect(),
+        reused: Vec::new(),
     }
 }
 

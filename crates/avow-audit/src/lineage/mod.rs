@@ -7,18 +7,28 @@
 
 mod address;
 mod build;
+mod difference;
+mod folded;
+mod standing;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use avow_model::attempt::Timestamp;
-use avow_model::digest::{Artifact, BlobDigest};
+use avow_model::digest::{Artifact, AttemptDigest, BlobDigest, PlanDigest, RegistrationDigest};
+use avow_model::journal::Event;
 use avow_model::value::Value;
 use serde::Serialize;
 
 pub use address::{Address, AddressError};
 pub use build::lineage;
+pub use difference::{AxisChange, Circumstance, Difference, Side, WorkChange, difference};
+pub use folded::{Folded, Rest};
+pub use standing::{Reason, Why, why_not_registered};
 
+use crate::deviation::{self, Deviation};
+use crate::evidence::Evidence;
 use crate::finding::Finding;
+use crate::integrity::RunJournal;
 use crate::measure::table;
 
 /// The graph of what some things rest on.
@@ -28,8 +38,35 @@ pub struct Lineage {
     pub roots: Vec<String>,
     /// Nodes by name.
     pub nodes: BTreeMap<String, Node>,
+    /// The deviations that concern any of it, with their numbers in the verdicts' list, from 1; nothing until
+    /// [`Lineage::deviating`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deviations: Vec<Numbered>,
     /// Records that the walk needed and that are damaged or gone.
     pub findings: BTreeSet<Finding>,
+}
+
+/// A deviation and its number in the list to which verdicts refer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Numbered {
+    /// From 1.
+    pub number: usize,
+    /// What it says.
+    #[serde(flatten)]
+    pub deviation: Deviation,
+}
+
+/// A run in which an attempt made before stood for a member again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Reuse {
+    /// The run.
+    pub run: String,
+    /// Its experiment.
+    pub experiment: String,
+    /// The member that it stood for there.
+    pub member: String,
+    /// When, by the clock of that run.
+    pub at: Timestamp,
 }
 
 /// One thing, with what it rests on.
@@ -47,7 +84,7 @@ pub struct Node {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Edge {
     /// The code of the relation: `written-by`, `stands`, `attempted`, `input`, `code`, `program`, `environment`,
-    /// `operation`, `made-by`, `from`, `file`, `selects`, `diverged`, `wrote`.
+    /// `operation`, `made-by`, `from`, `file`, `selects`, `diverged`, `wrote`, `ran-on`, `under`, `older-than`, `in`.
     pub relation: &'static str,
     /// Which one, where a node has several of the relation: a mount path, a word, a path in a tree.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,6 +106,8 @@ pub enum Thing {
     Number {
         /// The stage and name.
         name: String,
+        /// The member that wrote it, by label.
+        member: String,
         /// The number.
         #[serde(serialize_with = "table::number")]
         value: f64,
@@ -91,6 +130,8 @@ pub enum Thing {
         digest: String,
         /// How it ended, in one word.
         outcome: &'static str,
+        /// The run that made it.
+        run: String,
         /// When it started.
         started: Timestamp,
         /// Host name.
@@ -107,6 +148,22 @@ pub enum Thing {
         /// The attempts whose checkpoint it went on from.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         continues: Vec<String>,
+        /// The later runs in which it stood without being made again; nothing until [`Lineage::reused`].
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        reused: Vec<Reuse>,
+    },
+    /// A machine as it was when an attempt ran there.
+    Machine(Machine),
+    /// The registration in force.
+    Registration {
+        /// Its ledger line.
+        entry: RegistrationDigest,
+        /// `register` or `amend`.
+        kind: String,
+        /// The plan that it froze.
+        plan: PlanDigest,
+        /// Whether that is the plan of this lineage.
+        judged: bool,
     },
     /// An action.
     Action {
@@ -167,6 +224,29 @@ pub enum Thing {
     },
 }
 
+/// What is recorded of a machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Machine {
+    /// Host name.
+    pub name: String,
+    /// Operating system and kernel.
+    pub system: String,
+    /// Processor model.
+    pub cpu: String,
+    /// Interpreters by the word that commands use: version, and how many packages were installed for it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub interpreters: BTreeMap<String, (String, usize)>,
+    /// GPUs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<String>,
+    /// Where the lock file and what was installed disagreed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disagreements: Vec<String>,
+    /// The record of everything that was present, a blob.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<BlobDigest>,
+}
+
 /// One line of the walk, for printing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step<'a> {
@@ -189,6 +269,48 @@ impl Lineage {
         self.nodes.retain(|id, _| reached.contains(id));
     }
 
+    /// Notes in which later runs its attempts stood again. Lists of hits that journals cite must be resolved before
+    /// ([`avow_model::journal::resolve`]).
+    pub fn reused(&mut self, journals: &[RunJournal]) {
+        let mut runs: Vec<&RunJournal> = journals.iter().collect();
+        runs.sort_by_key(|run| run.journal.lines.first().map(|line| line.at));
+        for journal in runs {
+            let Some(Event::Opened(opened)) = journal.journal.lines.first().map(|line| &line.event) else {
+                continue;
+            };
+            for line in &journal.journal.lines {
+                let Event::Reused { hits, .. } = &line.event else { continue };
+                for hit in hits {
+                    let node = self.nodes.get_mut(&attempt_id(hit.attempt));
+                    if let Some(Node { what: Thing::Attempt { reused, .. }, .. }) = node {
+                        let (run, experiment) = (journal.run.clone(), opened.experiment.clone());
+                        reused.push(Reuse { run, experiment, member: hit.member.clone(), at: line.at });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Notes which deviations of a plan concern it: those of its claims, of the stages it rests on, and of the plan as
+    /// a whole.
+    pub fn deviating(&mut self, evidence: &Evidence<'_>, all: Vec<Deviation>) {
+        let stages: BTreeSet<&str> = self.nodes.values().filter_map(|node| node.what.stage()).collect();
+        let claims: Vec<_> = self
+            .nodes
+            .values()
+            .filter_map(|node| match &node.what {
+                Thing::Claim { name } => evidence.plan.claim(name),
+                _ => None,
+            })
+            .collect();
+        let concerns = |deviation: &Deviation| match claims.as_slice() {
+            [] => deviation::touches(deviation, &stages),
+            claims => claims.iter().any(|claim| deviation.concerns(evidence.plan, claim)),
+        };
+        let numbered = (1..).zip(all).map(|(number, deviation)| Numbered { number, deviation });
+        self.deviations = numbered.filter(|one| concerns(&one.deviation)).collect();
+    }
+
     /// The graph as a tree, depth first; what is shared is written out where it comes first.
     pub fn steps(&self) -> Vec<Step<'_>> {
         let mut steps = Vec::new();
@@ -204,5 +326,19 @@ impl Lineage {
             }
         }
         steps
+    }
+}
+
+fn attempt_id(attempt: AttemptDigest) -> String {
+    format!("attempt:{attempt}")
+}
+
+impl Thing {
+    /// The stage of a member.
+    fn stage(&self) -> Option<&str> {
+        match self {
+            Thing::Member { label, .. } => label.split('[').next(),
+            _ => None,
+        }
     }
 }

@@ -179,6 +179,18 @@ pub fn read_stage(evidence: &Evidence<'_>, source: Source<'_>, stage: usize) -> 
     Ok(readings)
 }
 
+/// Reads the measurement files of one attempt at a member as if it stood.
+pub(crate) fn read_attempt(
+    evidence: &Evidence<'_>,
+    member: &MemberEvidence,
+    attempt: &Stands,
+    source: Source<'_>,
+) -> Result<Readings, AuditError> {
+    let mut readings = Readings::default();
+    MemberReader::new(evidence, member, attempt, &mut readings).read(source)?;
+    Ok(readings)
+}
+
 /// Reads all measurement files of a plan.
 pub fn read_all(evidence: &Evidence<'_>, source: Source<'_>) -> Result<Readings, AuditError> {
     let mut all = Readings::default();

@@ -6,7 +6,7 @@ use avow_model::plan::Plan;
 use avow_model::value::Value;
 
 use super::{Named, Stocked, coordinates};
-use crate::judge::{Interval, Piece, Verdict};
+use crate::judge::{Interval, Piece, Qualifier, Verdict};
 use crate::report::Report;
 
 impl Stocked {
@@ -39,6 +39,11 @@ impl Stocked {
             ["own-interval", "own-low", "own-high"],
             verdict.marginal_interval,
         );
+        for qualifier in &verdict.qualifiers {
+            if let Qualifier::Noise { sd, effect, below: true, .. } = qualifier {
+                self.noisy.entry(format!("{claim}.estimate")).or_default().push((experiment, *effect, *sd));
+            }
+        }
         if let Some(word) = verdict.word {
             let resolved = Resolved::Words(word.word().to_owned());
             self.others.entry(format!("{claim}.verdict")).or_default().push((experiment, resolved));

@@ -48,6 +48,8 @@ pub struct Stocked {
     /// Keys that stand for words or for two numbers.
     others: BTreeMap<String, Vec<(usize, Resolved)>>,
     claims: Vec<Named>,
+    /// Keys of estimates that are smaller than the noise of what they measure: with experiment, effect and noise.
+    noisy: BTreeMap<String, Vec<(usize, f64, f64)>>,
     design: Vec<Named>,
     groups: Vec<Group>,
     summaries: Vec<Summary>,
@@ -173,6 +175,19 @@ impl Stocked {
             }
             _ => None,
         }
+    }
+
+    /// The effect and the noise of an estimate that is smaller than the noise of what it measures; `key` may name its
+    /// experiment.
+    pub fn below_noise(&self, key: &str) -> Option<(f64, f64)> {
+        let of = |(experiment, bare): (Option<&str>, &str)| {
+            let all = self.noisy.get(bare)?.iter();
+            let mut here =
+                all.filter(|one| experiment.is_none_or(|name| self.experiments[one.0].name == name));
+            here.next().map(|(_, effect, noise)| (*effect, *noise))
+        };
+        let named = key.split_once('/').and_then(|(experiment, bare)| of((Some(experiment), bare)));
+        named.or_else(|| of((None, key)))
     }
 
     /// The keys that a macro file has by itself: those of claims, the design, and summaries where there are few.

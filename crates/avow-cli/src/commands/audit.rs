@@ -1,5 +1,6 @@
 //! `avow audit`: every number of a manuscript beside what is stored; without one, the whole project.
 
+mod macro_files;
 mod paper;
 mod project;
 

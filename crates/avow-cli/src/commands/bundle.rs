@@ -1,5 +1,7 @@
 //! `avow bundle`: an experiment's evidence as one file.
 
+mod anonymous;
+
 use std::collections::HashSet;
 use std::path::PathBuf;
 
@@ -17,6 +19,8 @@ use crate::exit::Exit;
 use crate::failure;
 use crate::output::{Failure, Output};
 use crate::words;
+
+pub(super) use anonymous::opened;
 
 /// Writes a bundle.
 pub fn bundle(args: &args::Bundle, output: &Output) -> Result<Exit, Failure> {
@@ -47,8 +51,13 @@ pub fn bundle(args: &args::Bundle, output: &Output) -> Result<Exit, Failure> {
     };
     let contents = Contents::gather(&spec.project, &reading.blobs, &wanted).map_err(failure::bundle)?;
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.avow.zip", plan.experiment)));
+    if args.anonymous {
+        let blind = anonymous::Blind { path: &path, plan, spec: &spec, reading: &reading, contents };
+        blind.write(args, output)?;
+        return Ok(super::verdict::damage_of(&evidence.findings, &[], output));
+    }
     let written =
-        write(&path, &reading.blobs, &contents, &plan.experiment, digest).map_err(failure::bundle)?;
+        write(&path, &reading.blobs, &contents, &plan.experiment, digest, None).map_err(failure::bundle)?;
     let (entries, absent) = (written.manifest.entries.len(), written.manifest.absent.len());
     if args.json {
         output.json(&json!({

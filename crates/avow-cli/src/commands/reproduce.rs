@@ -1,6 +1,7 @@
 //! `avow reproduce`: results made again where nothing of them exists, and compared with what is recorded.
 
 mod fresh;
+pub(super) mod record;
 mod told;
 mod wanted;
 
@@ -48,6 +49,7 @@ pub fn reproduce(args: &args::Reproduce, output: &Output) -> Result<Exit, Failur
         Evidence::gather(&replanned.plan, rereading.source(), &rereading.ledger).map_err(failure::audit)?;
     let result = told::compare(&wanted, evidence, &remade, &reading, &rereading)?;
     result.tell(args.json, output)?;
+    record::write(args, &original, plan, &reading, &wanted, &result, output)?;
     if let Some(folder) = fresh.keep(args)? {
         output.say(words::plain(&format!("what was made lies in `{}`", folder.display())));
     }

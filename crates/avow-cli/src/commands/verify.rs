@@ -1,4 +1,4 @@
-//! `avow verify`: what a bundle says, checked without running anything and without believing it.
+//! `avow verify`: what a bundle or the record of a reproduction says, checked without running anything and without believing it.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -7,9 +7,12 @@ use avow_audit::{Audit, Finding, Report};
 use avow_exchange::bundle::{Bundle, Limits, Unpacked, unpack};
 use avow_model::digest::BlobDigest;
 use avow_model::plan::Plan;
+use avow_store::Project;
 use avow_store::blob::read_record;
 use avow_store::check::{self, Problem};
 use serde_json::json;
+
+mod reproduction;
 
 use crate::args;
 use crate::context::Reading;
@@ -20,26 +23,40 @@ use crate::words;
 
 /// Verifies a bundle.
 pub fn verify(args: &args::Verify, output: &Output) -> Result<Exit, Failure> {
+    if reproduction::is_one(&args.bundle) {
+        return reproduction::verify(args, output);
+    }
     let bundle = Bundle::open(&args.bundle, limits(args)).map_err(failure::bundle)?;
+    let opened = match (&args.opening, &args.named) {
+        (Some(opening), Some(named)) => Some(super::bundle::opened(&bundle, opening, named, limits(args))?),
+        _ => None,
+    };
     let folder = Folder::of(args)?;
     let unpacked = unpack(&bundle, folder.path()).map_err(failure::bundle)?;
     let plan: Plan = read_record(&unpacked.blobs, bundle.manifest().plan).map_err(failure::store)?;
     let absent: HashSet<BlobDigest> = bundle.manifest().absent.iter().copied().collect();
     let problems = problems(&unpacked, &absent)?;
     let report = report(&unpacked, plan.clone(), &absent)?;
-    let exit = damage(&problems, &report, output);
+    let exit = damage(&unpacked.project, &problems, &report, output);
     let kept = folder.keep()?;
     if args.json {
-        let problem = |p: &Problem| json!({"problem": p.to_string(), "damage": p.is_damage()});
+        let problem = |p: &Problem| {
+            let file = super::store::shown(&unpacked.project, p);
+            json!({"file": file, "problem": p.to_string(), "damage": p.is_damage()})
+        };
         output.json(&json!({
             "bundle": args.bundle, "name": bundle.manifest().name().map_err(failure::bundle)?,
             "entries": bundle.manifest().entries.len(), "bytes": bundle.manifest().size(),
             "absent": absent.len(), "unpacked": kept, "problems": problems.iter().map(problem).collect::<Vec<_>>(),
-            "report": report,
+            "report": report, "anonymous": bundle.manifest().anonymous, "made_from": opened,
         }))?;
         return Ok(exit.worse(checked(args, &report)));
     }
     told(&bundle, &problems, output)?;
+    if let Some(name) = &opened {
+        output
+            .data(format!("  opened      it is bundle {name} without names, and nothing else was changed"))?;
+    }
     if report.hidden {
         output.data("a registered plan is not complete: there are no verdicts yet")?;
     } else {
@@ -95,10 +112,11 @@ fn report(unpacked: &Unpacked, plan: Plan, absent: &HashSet<BlobDigest>) -> Resu
     Ok(report)
 }
 
-fn damage(problems: &[Problem], report: &Report, output: &Output) -> Exit {
+fn damage(project: &Project, problems: &[Problem], report: &Report, output: &Output) -> Exit {
     let mut exit = super::verdict::damage(report, output);
     for problem in problems.iter().filter(|problem| problem.is_damage()) {
-        output.always(format!("{} {problem}", output.coloured("damaged:", 31)));
+        let file = super::store::shown(project, problem);
+        output.always(format!("{} {file}: {problem}", output.coloured("damaged:", 31)));
         exit = exit.worse(Exit::Damaged);
     }
     exit
@@ -114,6 +132,12 @@ fn told(bundle: &Bundle, problems: &[Problem], output: &Output) -> Result<(), Fa
         words::bytes(manifest.size()),
         manifest.runs.len(),
     ))?;
+    if let Some(anonymous) = &manifest.anonymous {
+        let pieces = words::count(anonymous.withheld.len() as u64, "piece");
+        output.data(format!(
+            "  anonymous   without names; {pieces} withheld (signatures, time stamps, logs), to be opened after the review"
+        ))?;
+    }
     if !manifest.absent.is_empty() {
         output.data(format!("  left out    {}", words::count(manifest.absent.len() as u64, "blob")))?;
     }

@@ -26,7 +26,7 @@ pub(super) fn of_claim(claim: &Claim, verdicts: &[&Verdict], table: &Table) -> V
     for part in claim.test.parts() {
         for selection in part.selections() {
             if seen.insert(format!("{selection:?}")) {
-                figures.extend(values(part, selection, table));
+                figures.extend(values(part, selection, verdicts, table));
             }
         }
     }
@@ -109,7 +109,7 @@ fn bounds(rule: &Rule) -> Vec<f64> {
 }
 
 /// Every value that a part selects.
-fn values(part: &Part, selection: &Selection, table: &Table) -> Option<Figure> {
+fn values(part: &Part, selection: &Selection, verdicts: &[&Verdict], table: &Table) -> Option<Figure> {
     let Selected::Measurement(name) = &selection.of else { return None };
     let matches = |row: &&Row| {
         row.stage == selection.stage
@@ -125,7 +125,8 @@ fn values(part: &Part, selection: &Selection, table: &Table) -> Option<Figure> {
     let hidden: BTreeSet<&str> = part.replicate.iter().map(String::as_str).collect();
     match part.rule.along() {
         Some(axis) if rows.iter().all(|row| at(row, axis).and_then(Value::as_f64).is_some()) => {
-            Some(trend(name, axis, &rows, &hidden))
+            let formula = formula(&part.rule, axis, verdicts);
+            Some(trend((name, axis), &rows, &hidden, formula))
         }
         _ => Some(strip(name, &rows, &hidden)),
     }
@@ -202,7 +203,28 @@ fn grouped(rows: &[&Row], by: &[&str]) -> Vec<Grouped> {
     groups
 }
 
-fn trend(name: &str, axis: &str, rows: &[&Row], hidden: &BTreeSet<&str>) -> Figure {
+/// What the formula of a claim about a curve says at each place, as the verdict has it.
+fn formula(rule: &Rule, axis: &str, verdicts: &[&Verdict]) -> Vec<(f64, f64)> {
+    if !matches!(rule, Rule::Curve { .. }) {
+        return Vec::new();
+    }
+    let pieces = verdicts.iter().flat_map(|verdict| &verdict.parts);
+    let point = |piece: &avow_audit::judge::Piece| {
+        let at = piece.at.iter().find(|(name, _)| name == axis)?.1.as_f64()?;
+        Some((at, piece.expected?))
+    };
+    let mut points: Vec<(f64, f64)> = pieces.filter_map(point).collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points.dedup();
+    points
+}
+
+fn trend(
+    (name, axis): (&str, &str),
+    rows: &[&Row],
+    hidden: &BTreeSet<&str>,
+    formula: Vec<(f64, f64)>,
+) -> Figure {
     let mut hidden = hidden.clone();
     hidden.insert(axis);
     let by = dimensions(rows, &hidden).into_iter().next();
@@ -217,8 +239,11 @@ fn trend(name: &str, axis: &str, rows: &[&Row], hidden: &BTreeSet<&str>) -> Figu
         series = BTreeMap::from([(String::new(), pooled)]);
     }
     let series = series.into_iter().map(|(name, points)| Series { name, points }).collect();
-    let caption =
-        format!("Every value of {name} along {axis} ({} values); the line joins the means.", rows.len());
+    let dashed = if formula.is_empty() { "" } else { ", dashed: the registered formula" };
+    let caption = format!(
+        "Every value of {name} along {axis} ({} values); the line joins the means{dashed}.",
+        rows.len()
+    );
     let (measure, along) = (name.to_owned(), axis.to_owned());
-    Figure { plot: Plot::Trend(Trend { measure, along, series, formula: Vec::new() }), caption }
+    Figure { plot: Plot::Trend(Trend { measure, along, series, formula }), caption }
 }

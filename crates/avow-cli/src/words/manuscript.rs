@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use avow_audit::measure::table;
 use avow_audit::stock::{Selection, Stocked};
 use avow_manuscript::check::{Check, Outcome};
-use avow_manuscript::class::Candidate;
+use avow_manuscript::class::{Candidate, Resolved};
 use avow_manuscript::text::{By, Span};
 use avow_manuscript::{Class, Finding, Kind, Manuscript, Rounding, Stock, binding, macros};
 use avow_spec::Diagnostic;
@@ -34,20 +34,24 @@ struct Point {
     hint: Option<String>,
 }
 
+/// What a defined value should be where it is not what the store says: `1.45 now`, `gone`.
+pub fn now(stocked: &Stocked, written: &str, value: &str) -> Option<String> {
+    let (key, format) = binding::split(written);
+    let now = stocked.resolve(key);
+    match (&now, binding::render(&now, key, format)) {
+        (Resolved::Hidden { .. }, _) => None,
+        (Resolved::Unknown, _) | (_, Err(_)) => Some("gone".to_owned()),
+        (_, Ok(text)) if binding::same_text(&macros::shown(value), &text) => None,
+        (_, Ok(text)) => Some(format!("{text} now")),
+    }
+}
+
 impl<'a> Told<'a> {
     /// Compares macro files as well.
     pub fn new(manuscript: &'a Manuscript, findings: &'a [Finding], stocked: &'a Stocked) -> Told<'a> {
-        let stale = manuscript.flat.defined.iter().enumerate().filter_map(|(index, defined)| {
-            let (key, format) = binding::split(&defined.key);
-            let now = stocked.resolve(key);
-            match (&now, binding::render(&now, key, format)) {
-                (avow_manuscript::class::Resolved::Hidden { .. }, _) => None,
-                (avow_manuscript::class::Resolved::Unknown, _) | (_, Err(_)) => {
-                    Some((index, "gone".to_owned()))
-                }
-                (_, Ok(text)) if binding::same_text(&macros::shown(&defined.value), &text) => None,
-                (_, Ok(text)) => Some((index, format!("{text} now"))),
-            }
+        let defined = manuscript.flat.defined.iter().enumerate();
+        let stale = defined.filter_map(|(index, defined)| {
+            now(stocked, &defined.key, &defined.value).map(|now| (index, now))
         });
         Told { manuscript, findings, stocked, stale: stale.collect() }
     }
@@ -108,6 +112,7 @@ impl<'a> Told<'a> {
 
     fn number(&self, finding: &Finding, all: bool) -> Option<Point> {
         let chosen = finding.candidates.first().and_then(|c| self.chosen(finding, c));
+        let noisy = self.noisy(finding);
         let (level, message, hint) = match finding.class {
             Class::Contradicted => (Level::Error, self.contradicted(finding), None),
             Class::Stale => {
@@ -133,21 +138,25 @@ impl<'a> Told<'a> {
             Class::Matched if chosen.is_some() => {
                 (Level::Note, self.matched(finding) + &chosen.unwrap_or_default(), None)
             }
+            Class::Matched if noisy.is_some() => {
+                (Level::Note, self.matched(finding) + &noisy.clone().unwrap_or_default(), None)
+            }
             Class::Matched if all => (Level::Note, self.matched(finding), None),
             Class::Hidden if all => {
                 (Level::Note, "its value stays hidden until the registered plan is complete".to_owned(), None)
             }
-            Class::Current if all => (
-                Level::Note,
-                format!("bound to `{}`, current", finding.key.as_deref().unwrap_or_default()),
-                None,
-            ),
+            Class::Current if all || noisy.is_some() => {
+                let key = finding.key.as_deref().unwrap_or_default();
+                (Level::Note, format!("bound to `{key}`, current{}", noisy.clone().unwrap_or_default()), None)
+            }
             Class::Aside if all => {
                 (Level::Note, format!("set aside: {}", finding.rule.map_or("", |rule| rule.word())), None)
             }
             Class::Matched | Class::Current | Class::Hidden | Class::Aside => return None,
         };
-        let code = if finding.class == Class::Matched && level == Level::Note && !all {
+        let code = if noisy.is_some() && matches!(finding.class, Class::Matched | Class::Current) {
+            "below-noise"
+        } else if finding.class == Class::Matched && level == Level::Note && !all {
             "chosen"
         } else {
             finding.class.word()
@@ -224,6 +233,17 @@ impl<'a> Told<'a> {
             return None;
         }
         self.stocked.selection(candidate.kind, candidate.id)
+    }
+
+    /// What to say of an estimate that is smaller than the noise of what it measures.
+    fn noisy(&self, finding: &Finding) -> Option<String> {
+        let claims = finding.candidates.iter().filter(|candidate| candidate.kind == Kind::Claim);
+        let keys = match &finding.key {
+            Some(key) => vec![binding::split(key).0.to_owned()],
+            None => claims.map(|candidate| self.stocked.key(candidate.kind, candidate.id)).collect(),
+        };
+        let (effect, noise) = keys.iter().find_map(|key| self.stocked.below_noise(key))?;
+        Some(format!("; an effect of {} below its own noise, {}", spelled(effect), words::number(noise)))
     }
 
     fn chosen(&self, finding: &Finding, candidate: &Candidate) -> Option<String> {

@@ -200,7 +200,10 @@ fn why(verdict: &Verdict) -> String {
 fn is_short(qualifier: &Qualifier) -> bool {
     !matches!(
         qualifier,
-        Qualifier::TheseUnits { .. } | Qualifier::EquivalenceAtFewUnits { .. } | Qualifier::Matched { .. }
+        Qualifier::TheseUnits { .. }
+            | Qualifier::EquivalenceAtFewUnits { .. }
+            | Qualifier::Matched { .. }
+            | Qualifier::Noise { below: false, .. }
     )
 }
 
@@ -279,6 +282,17 @@ fn qualifier(qualifier: &Qualifier) -> String {
         Qualifier::Censored { units, budget: None } => format!("{units} cut off"),
         Qualifier::Matched { of, except, pairs } => {
             format!("{pairs} pairs of `{of}` proved equal but for {}", except.join(", "))
+        }
+        Qualifier::Noise { sd, low, high, repetitions, effect, below } => {
+            let again = super::count(*repetitions as u64, "repeated attempt");
+            if *sd == 0.0 && !below {
+                return format!("{again} gave the same numbers");
+            }
+            let floor = format!("{} [{}, {}] by {again}", number(*sd), number(*low), number(*high));
+            match below {
+                true => format!("below its own noise: an effect of {} against {floor}", number(*effect)),
+                false => format!("its own noise is {floor}"),
+            }
         }
     }
 }

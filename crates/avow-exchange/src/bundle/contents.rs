@@ -13,6 +13,8 @@ use avow_store::{BlobStore, FileBlobs, LedgerFile, Project, StoreError, collecte
 
 use super::error::{BundleError, Context};
 use super::manifest::SpecFile;
+use super::name::{self, Place};
+use super::read::Bundle;
 
 /// What a bundle is asked for.
 #[derive(Clone, Debug)]
@@ -32,7 +34,7 @@ pub struct Wanted<'a> {
 }
 
 /// What a bundle holds.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Contents {
     /// The spec.
     pub spec: Option<(SpecFile, Vec<u8>)>,
@@ -44,6 +46,8 @@ pub struct Contents {
     pub heads: BTreeSet<RegistrationDigest>,
     /// Other files, by entry name.
     pub files: BTreeMap<String, Vec<u8>>,
+    /// Blobs that were made for the bundle and are in no store.
+    pub made: BTreeMap<BlobDigest, Vec<u8>>,
     /// Blobs, by digest, as they lie in the store.
     pub blobs: BTreeSet<BlobDigest>,
     /// Blobs that are named and left out.
@@ -84,6 +88,43 @@ impl Contents {
         Ok(contents)
     }
 
+    /// What a bundle holds, as it was gathered for it. Its blobs are those of the folder that it was unpacked into.
+    pub fn of_bundle(bundle: &Bundle) -> Result<Contents, BundleError> {
+        let manifest = bundle.manifest();
+        let runs: BTreeMap<BlobDigest, &str> =
+            manifest.runs.iter().map(|run| (run.journal, run.run.as_str())).collect();
+        let mut contents = Contents {
+            heads: manifest.heads.iter().copied().collect(),
+            absent: manifest.absent.iter().copied().collect(),
+            ..Contents::default()
+        };
+        for (position, entry) in bundle.entries().enumerate() {
+            let bytes = |bundle: &Bundle| -> Result<Vec<u8>, BundleError> {
+                let mut bytes = Vec::new();
+                bundle.extract(position, &mut bytes)?;
+                Ok(bytes)
+            };
+            match name::place(&entry.name) {
+                Some(Place::Blob(digest)) if digest == manifest.spec.blob => {
+                    contents.spec = Some((manifest.spec.clone(), bytes(bundle)?));
+                }
+                Some(Place::Blob(digest)) => drop(contents.blobs.insert(digest)),
+                Some(Place::Journal(digest)) => {
+                    let run = runs.get(&digest).copied().unwrap_or_default().to_owned();
+                    contents.journals.insert(run, bytes(bundle)?);
+                }
+                Some(Place::Ledger(experiment)) => {
+                    contents.ledgers.insert(experiment.to_owned(), bytes(bundle)?);
+                }
+                Some(Place::Proof(_) | Place::Aliases(_) | Place::Collected) => {
+                    contents.files.insert(entry.name.clone(), bytes(bundle)?);
+                }
+                Some(Place::Manifest) | None => return Err(BundleError::Name(entry.name.clone())),
+            }
+        }
+        Ok(contents)
+    }
+
     fn ledger(&mut self, project: &Project, experiment: &str) -> Result<(), BundleError> {
         let file = LedgerFile::of(project, experiment)?;
         let path = file.path();
@@ -109,9 +150,7 @@ impl Contents {
         let path = collected::file(project);
         match std::fs::read(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            other => {
-                drop(self.files.insert(super::name::COLLECTED.to_owned(), other.context("read", &path)?))
-            }
+            other => drop(self.files.insert(name::COLLECTED.to_owned(), other.context("read", &path)?)),
         }
         Ok(())
     }

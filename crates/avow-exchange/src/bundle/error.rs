@@ -49,6 +49,15 @@ pub enum BundleError {
     /// Something that has no place in a bundle.
     #[error("`{0}` cannot be the name of an entry of a bundle")]
     Name(String),
+    /// Places that name somebody and that cannot be changed without changing the evidence.
+    #[error("names stand in what claims rest on: {}", .0.join(", "))]
+    Identifying(Vec<String>),
+    /// A history that cannot be written anew.
+    #[error("the history of `{0}` is damaged, so it cannot be written without names")]
+    History(String),
+    /// An opening, or what it opens, is not what it should be.
+    #[error("the opening does not open this bundle: {0}")]
+    Opening(String),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -61,7 +70,7 @@ impl BundleError {
     /// Whether the bundle, not this machine, is at fault.
     pub fn is_of_the_bundle(&self) -> bool {
         match self {
-            BundleError::Io { .. } => false,
+            BundleError::Io { .. } | BundleError::Identifying(_) => false,
             BundleError::Store(error) => error.fault() == avow_store::Fault::Evidence,
             BundleError::Materialise(MaterialiseError::Store(error)) => {
                 error.fault() == avow_store::Fault::Evidence

@@ -5,6 +5,7 @@ use avow_model::ledger::canonical;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::anonymous::Anonymous;
 use super::error::BundleError;
 use super::name::{self, Place};
 use crate::digests::hex;
@@ -13,6 +14,9 @@ use crate::digests::hex;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
+    /// What was taken out, where names were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anonymous: Option<Anonymous>,
     /// `avow-bundle`.
     pub kind: String,
     /// The version of the form: 1.

@@ -87,10 +87,13 @@ impl Bundle {
                 return wrong(format!("{} bytes instead of {}", located.size, entry.size));
             }
         }
-        if listed != there {
-            return Err(BundleError::Structure(format!(
-                "it has {there} entries, and the manifest lists {listed}"
-            )));
+        if let Some(absent) = self.manifest.entries.get(there) {
+            let (name, reason) = (absent.name.clone(), "it is not in the archive".to_owned());
+            return Err(BundleError::Entry { name, reason });
+        }
+        if let Some(surplus) = self.located.get(listed) {
+            let reason = format!("`{}` is in the archive, and the manifest does not list it", surplus.name);
+            return Err(BundleError::Structure(reason));
         }
         if self.manifest.size() > limits.total {
             let (found, limit) = (self.manifest.size(), limits.total);

@@ -11,6 +11,7 @@ use avow_store::{BlobStore, FileBlobs};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
+use super::anonymous::Anonymous;
 use super::contents::Contents;
 use super::error::{BundleError, Context};
 use super::manifest::{Entry, Manifest, Run};
@@ -44,9 +45,10 @@ pub fn write(
     contents: &Contents,
     experiment: &str,
     plan: PlanDigest,
+    anonymous: Option<Anonymous>,
 ) -> Result<Written, BundleError> {
     let origins = origins(contents)?;
-    let manifest = manifest(blobs, contents, &origins, experiment, plan)?;
+    let manifest = manifest(blobs, contents, &origins, (experiment, plan), anonymous)?;
     let file = File::create_new(path).context("create", path)?;
     let written = archive(&file, path, blobs, &manifest, &origins);
     if written.is_err() {
@@ -56,6 +58,17 @@ pub fn write(
     written?;
     let bytes = file.metadata().context("look at", path)?.len();
     Ok(Written { name: manifest.name()?, manifest, bytes })
+}
+
+/// The manifest that a bundle of these contents has, without writing it.
+pub fn manifest_of(
+    blobs: &FileBlobs,
+    contents: &Contents,
+    experiment: &str,
+    plan: PlanDigest,
+    anonymous: Option<Anonymous>,
+) -> Result<Manifest, BundleError> {
+    manifest(blobs, contents, &origins(contents)?, (experiment, plan), anonymous)
 }
 
 /// Every entry by name, in the order of names.
@@ -69,6 +82,7 @@ fn origins(contents: &Contents) -> Result<Vec<(String, Origin<'_>)>, BundleError
     }
     all.extend(contents.files.iter().map(|(name, bytes)| (name.clone(), Origin::Bytes(bytes))));
     all.extend(contents.blobs.iter().map(|digest| (format!("blobs/{digest}"), Origin::Blob(*digest))));
+    all.extend(contents.made.iter().map(|(digest, bytes)| (format!("blobs/{digest}"), Origin::Bytes(bytes))));
     if let Some((spec, text)) = &contents.spec {
         all.push((format!("blobs/{}", spec.blob), Origin::Bytes(text)));
     }
@@ -84,8 +98,8 @@ fn manifest(
     blobs: &FileBlobs,
     contents: &Contents,
     origins: &[(String, Origin<'_>)],
-    experiment: &str,
-    plan: PlanDigest,
+    (experiment, plan): (&str, PlanDigest),
+    anonymous: Option<Anonymous>,
 ) -> Result<Manifest, BundleError> {
     let mut entries = Vec::with_capacity(origins.len());
     for (name, origin) in origins {
@@ -99,6 +113,7 @@ fn manifest(
     };
     let run = |(run, bytes): (&String, &Vec<u8>)| Run { run: run.clone(), journal: BlobDigest::of(bytes) };
     Ok(Manifest {
+        anonymous,
         kind: "avow-bundle".to_owned(),
         v: 1,
         experiment: experiment.to_owned(),

@@ -62,12 +62,24 @@ impl Trend {
             let finite =
                 series.points.iter().copied().filter(|(x, y)| axis::is_drawable(*x) && axis::is_drawable(*y));
             let points: Vec<_> = finite.collect();
-            chart.draw_series(points.iter().map(|at| Circle::new(*at, 3, colour.mix(0.65).filled())))?;
+            let (fill, kind) = (colour.mix(0.65), position % 4);
+            // Marks differ in form, so that series are told apart without their colours.
+            let places = points.iter().copied();
+            match kind {
+                0 => chart.draw_series(places.map(|at| Circle::new(at, 3, fill.filled())))?,
+                1 => chart.draw_series(places.map(|at| TriangleMarker::new(at, 4, fill.filled())))?,
+                2 => chart.draw_series(places.map(|at| Cross::new(at, 3, fill.stroke_width(2))))?,
+                _ => chart.draw_series(places.map(|at| Circle::new(at, 3, fill.stroke_width(2))))?,
+            };
             let joined = chart.draw_series(LineSeries::new(means(&points), colour.stroke_width(2)))?;
             if !series.name.is_empty() {
-                let mark =
-                    move |(x, y): (i32, i32)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2));
-                joined.label(axis::fitted(&series.name, 30)).legend(mark);
+                let joined = joined.label(axis::fitted(&series.name, 30));
+                match kind {
+                    0 => joined.legend(move |(x, y)| Circle::new((x + 9, y), 3, colour.filled())),
+                    1 => joined.legend(move |(x, y)| TriangleMarker::new((x + 9, y), 4, colour.filled())),
+                    2 => joined.legend(move |(x, y)| Cross::new((x + 9, y), 3, colour.stroke_width(2))),
+                    _ => joined.legend(move |(x, y)| Circle::new((x + 9, y), 3, colour.stroke_width(2))),
+                };
             }
         }
         if !self.formula.is_empty() {

@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use avow_audit::Report;
+use avow_audit::judge::Qualifier;
 use avow_store::check::{self, Problem};
 use avow_store::{Project, RecordStore};
 use serde_json::{Value, json};
 
+use super::macro_files::{self, Stale};
 use crate::args::{self, AuditForm};
 use crate::commands::store::{open_index, shown};
 use crate::commands::verdict::{checked, damage};
@@ -16,6 +18,23 @@ use crate::output::{Failure, Output};
 use crate::settings::Settings;
 use crate::stocks;
 use crate::words;
+
+/// So many stale values of one file are told one by one.
+const TOLD: usize = 5;
+
+/// Files that repeat what the evidence gives, and do not.
+struct Files {
+    /// Copies of verdicts.
+    forged: Vec<String>,
+    /// Values of macro files.
+    stale: Vec<Stale>,
+}
+
+impl Files {
+    fn are_sound(&self) -> bool {
+        self.forged.is_empty() && self.stale.is_empty()
+    }
+}
 
 /// Audits the specs of this folder and the whole store.
 pub(super) fn audit(args: &args::Audit, form: AuditForm, output: &Output) -> Result<Exit, Failure> {
@@ -30,11 +49,14 @@ pub(super) fn audit(args: &args::Audit, form: AuditForm, output: &Output) -> Res
         args.specs.first().and_then(|spec| spec.parent()).filter(|folder| !folder.as_os_str().is_empty());
     let project = Project::discover(first.unwrap_or(&here)).map_err(failure::store)?;
     let problems = whole_store(&project, output)?;
-    let copies = forged(&project, &stocks.reports)?;
+    let files = Files {
+        forged: forged(&project, &stocks.reports)?,
+        stale: macro_files::stale(&project, &stocks.stocked)?,
+    };
     if form == AuditForm::Json {
-        output.json(&as_json(&project, &stocks.reports, &problems, &copies))?;
+        output.json(&as_json(&project, &stocks.reports, &problems, &files))?;
     } else {
-        text(&project, args, &stocks.reports, &problems, &copies, output)?;
+        text(&project, args, &stocks.reports, &problems, &files, output)?;
     }
     let mut exit = Exit::Done;
     for report in &stocks.reports {
@@ -46,7 +68,7 @@ pub(super) fn audit(args: &args::Audit, form: AuditForm, output: &Output) -> Res
             }
         }
     }
-    if problems.iter().any(Problem::is_damage) || !copies.is_empty() {
+    if problems.iter().any(Problem::is_damage) || !files.are_sound() {
         exit = exit.worse(Exit::Damaged);
     }
     Ok(exit)
@@ -91,7 +113,7 @@ fn text(
     args: &args::Audit,
     reports: &[Report],
     problems: &[Problem],
-    copies: &[String],
+    files: &Files,
     output: &Output,
 ) -> Result<(), Failure> {
     let all = |report: &Report| args.all || is_variant(report);
@@ -104,16 +126,36 @@ fn text(
             output.data(format!("  {}", words::deviation::words(deviation)))?;
         }
     }
+    for verdict in reports.iter().flat_map(|report| &report.verdicts) {
+        for qualifier in &verdict.qualifiers {
+            if let Qualifier::Noise { sd, effect, below: true, .. } = qualifier {
+                let (effect, noise) = (words::number(*effect), words::number(*sd));
+                output.data(format!(
+                    "  {}: an effect of {effect} below its own noise, {noise}",
+                    verdict.claim
+                ))?;
+            }
+        }
+    }
     for problem in problems {
         let word = if problem.is_damage() { "damaged:" } else { "problem:" };
         output.data(format!("{word} {}: {problem}", shown(project, problem)))?;
         output.data(format!("  {}", problem.remedy()))?;
     }
-    for copy in copies {
+    for copy in &files.forged {
         output.data(format!("damaged: {copy}: these verdicts are not what the evidence gives"))?;
         output.data("  `avow run` writes them again from the evidence")?;
     }
-    if problems.is_empty() && copies.is_empty() && reports.iter().all(|report| report.findings.is_empty()) {
+    for of_file in files.stale.chunk_by(|a, b| a.file == b.file) {
+        for Stale { file, line, key, now } in of_file.iter().take(TOLD) {
+            output.data(format!("damaged: {file}:{line}: `{key}` is {now}"))?;
+        }
+        if of_file.len() > TOLD {
+            output.data(format!("  … and {} more in this file", of_file.len() - TOLD))?;
+        }
+        output.data("  write the macro file again with `avow report --macros FILE --for PAPER`")?;
+    }
+    if problems.is_empty() && files.are_sound() && reports.iter().all(|report| report.findings.is_empty()) {
         output.data("nothing is damaged")?;
     }
     Ok(())
@@ -143,7 +185,7 @@ fn line(report: &Report) -> String {
     format!("{}: {standing}, {done} of {members} members done; {claims}", report.experiment)
 }
 
-fn as_json(project: &Project, reports: &[Report], problems: &[Problem], copies: &[String]) -> Value {
+fn as_json(project: &Project, reports: &[Report], problems: &[Problem], files: &Files) -> Value {
     let problem = |problem: &Problem| {
         json!({
             "file": shown(project, problem), "problem": problem.to_string(), "damage": problem.is_damage(),
@@ -153,6 +195,7 @@ fn as_json(project: &Project, reports: &[Report], problems: &[Problem], copies: 
     json!({
         "reports": reports,
         "store": problems.iter().map(problem).collect::<Vec<_>>(),
-        "forged": copies,
+        "forged": files.forged,
+        "stale_macros": files.stale,
     })
 }

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use avow_audit::evidence::{self, Fate, MemberEvidence};
+use avow_audit::measure::{self, Measurement};
+use avow_audit::noise::{self, Floor};
 use avow_audit::{Audit, Evidence, Source};
 use avow_engine::Verified;
 use avow_model::action::{Action, changes};
@@ -34,6 +36,8 @@ pub(super) struct Comparison {
     other: BTreeMap<String, Vec<String>>,
     /// The claims, judged anew, with the verdicts of the record: name, before, now.
     verdicts: Vec<(String, String, String)>,
+    /// Claims whose measurements came out otherwise: name, claimed effect, how much they vary.
+    noise: Vec<(String, f64, Floor)>,
 }
 
 /// Compares member by member.
@@ -53,6 +57,7 @@ pub(super) fn compare(
         first: None,
         other: BTreeMap::new(),
         verdicts: Vec::new(),
+        noise: Vec::new(),
     };
     for stage in evidence::topological(before.plan).map_err(failure::audit)? {
         for member in &before.stages[stage] {
@@ -84,7 +89,9 @@ pub(super) fn compare(
         }
     }
     if wanted.whole {
-        found.verdicts = verdicts(before, now, reading, rereading)?;
+        let (before_words, estimates) = words(before, reading)?;
+        found.verdicts = verdicts(before_words, words(now, rereading)?.0);
+        found.noise = noise((before, reading), (now, rereading), &estimates)?;
     }
     Ok(found)
 }
@@ -103,30 +110,58 @@ fn attempt_of(
     Ok(recorded.map(|recorded| recorded.attempt))
 }
 
-/// The words of the verdicts before and now; nothing where the spec makes no claims.
-fn verdicts(
-    before: &Evidence<'_>,
-    now: &Evidence<'_>,
-    reading: &Reading,
-    rereading: &Reading,
-) -> Result<Vec<(String, String, String)>, Failure> {
-    let words = |evidence: &Evidence<'_>, reading: &Reading| -> Result<Vec<(String, String)>, Failure> {
-        let audit =
-            Audit::gather(evidence.plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
-        let report = audit.report(None, true).map_err(failure::audit)?;
-        let one = |verdict: &avow_audit::Verdict| {
-            let at: Vec<String> =
-                verdict.member.iter().map(|(key, value)| format!("{key}={value}")).collect();
-            let at = if at.is_empty() { String::new() } else { format!("[{}]", at.join(",")) };
-            let word =
-                verdict.word.map_or("Estimate".to_owned(), |word| words::verdict::capital(word.word()));
-            (format!("{}{at}", verdict.claim), word)
-        };
-        Ok(report.verdicts.iter().map(one).collect())
+/// Verdicts by name, in order.
+type Words = Vec<(String, String)>;
+
+/// The words of all verdicts, with the estimate of each claim that has one verdict.
+fn words(evidence: &Evidence<'_>, reading: &Reading) -> Result<(Words, BTreeMap<String, f64>), Failure> {
+    let audit = Audit::gather(evidence.plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
+    let report = audit.report(None, true).map_err(failure::audit)?;
+    let one = |verdict: &avow_audit::Verdict| {
+        let at: Vec<String> = verdict.member.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let at = if at.is_empty() { String::new() } else { format!("[{}]", at.join(",")) };
+        let word = verdict.word.map_or("Estimate".to_owned(), |word| words::verdict::capital(word.word()));
+        (format!("{}{at}", verdict.claim), word)
     };
-    let now: BTreeMap<String, String> = words(now, rereading)?.into_iter().collect();
-    let joined = words(before, reading)?.into_iter();
-    Ok(joined.map(|(name, word)| (name.clone(), word, now.get(&name).cloned().unwrap_or_default())).collect())
+    let single = report.verdicts.iter().filter(|verdict| verdict.member.is_empty());
+    let estimates = single.filter_map(|verdict| Some((verdict.claim.clone(), verdict.estimate?))).collect();
+    Ok((report.verdicts.iter().map(one).collect(), estimates))
+}
+
+/// The words before and now, side by side.
+fn verdicts(before: Words, now: Words) -> Vec<(String, String, String)> {
+    let now: BTreeMap<String, String> = now.into_iter().collect();
+    let joined = before.into_iter();
+    joined.map(|(name, word)| (name.clone(), word, now.get(&name).cloned().unwrap_or_default())).collect()
+}
+
+/// How much the measurements of claims vary between the record and what was made now, where they do.
+fn noise(
+    before: (&Evidence<'_>, &Reading),
+    now: (&Evidence<'_>, &Reading),
+    estimates: &BTreeMap<String, f64>,
+) -> Result<Vec<(String, f64, Floor)>, Failure> {
+    let values = |(evidence, reading): (&Evidence<'_>, &Reading), stage: &str, name: &str| {
+        let Some(index) = evidence.plan.stage_index(stage) else { return Ok(BTreeMap::new()) };
+        let read = measure::read_stage(evidence, reading.source(), index).map_err(failure::audit)?;
+        let keyed = |one: &Measurement| ((evidence.label(one.member), format!("{:?}", one.keys)), one.value);
+        let of_name = read.values.iter().filter(|one| one.name == name && one.value.is_finite());
+        Ok::<BTreeMap<_, _>, Failure>(of_name.map(keyed).collect())
+    };
+    let mut found = Vec::new();
+    for claim in &before.0.plan.claims {
+        let (Some((part, name)), Some(estimate)) = (noise::selected(claim), estimates.get(&claim.name))
+        else {
+            continue;
+        };
+        let Some(effect) = noise::effect(part, *estimate) else { continue };
+        let (old, new) = (values(before, &part.select.stage, name)?, values(now, &part.select.stage, name)?);
+        let pairs: Vec<Vec<f64>> =
+            old.iter().filter_map(|(key, value)| Some(vec![*value, *new.get(key)?])).collect();
+        let floor = noise::floor(&pairs).filter(|floor| floor.sd > 0.0);
+        found.extend(floor.map(|floor| (claim.name.clone(), effect, floor)));
+    }
+    Ok(found)
 }
 
 impl Comparison {
@@ -197,6 +232,13 @@ impl Comparison {
                 format!("{name}: {now}; before: {before}")
             })?;
         }
+        for (name, effect, floor) in &self.noise {
+            let below = if *effect < floor.sd { "; the claimed effect is below it" } else { "" };
+            let (sd, effect) = (words::number(floor.sd), words::number(*effect));
+            output.data(format!(
+                "{name}: made again, its numbers vary by {sd}, beside an effect of {effect}{below}"
+            ))?;
+        }
         Ok(())
     }
 
@@ -220,8 +262,19 @@ impl Comparison {
         format!("{} made again: {}", words::count(all, "member"), parts.join(", "))
     }
 
-    fn json(&self) -> serde_json::Value {
+    /// The machines on which it was made again: system, processor, confinement.
+    pub(super) fn machines(&self) -> BTreeSet<[String; 3]> {
+        let host = |one: &Compared| {
+            let host = &one.attempt().host;
+            [host.system.clone(), host.cpu.clone(), host.confinement.clone()]
+        };
+        self.members.iter().map(host).collect()
+    }
+
+    /// Everything as JSON.
+    pub(super) fn json(&self) -> serde_json::Value {
         let members: Vec<_> = self.members.iter().map(Compared::json).collect();
+        let noise = |(name, effect, floor): &(String, f64, Floor)| json!({"claim": name, "effect": effect, "noise": floor, "below": *effect < floor.sd});
         let verdict = |(name, before, now): &(String, String, String)| json!({"claim": name, "before": before, "now": now});
         json!({
             "same": self.count(Judged::Same), "as-declared": self.count(Judged::AsDeclared),
@@ -229,6 +282,7 @@ impl Comparison {
             "not-compared": self.count(Judged::Unknown), "not-reached": self.missing,
             "first": self.first, "other-work": self.other, "members": members,
             "verdicts": self.verdicts.iter().map(verdict).collect::<Vec<_>>(),
+            "noise": self.noise.iter().map(noise).collect::<Vec<_>>(),
         })
     }
 }

@@ -22,8 +22,8 @@ pub(super) struct Original {
     spec: Spec,
     /// What of it: an address; everything where there is none.
     address: Option<String>,
-    /// A bundle's project, for as long as it is needed.
-    _unpacked: Option<tempfile::TempDir>,
+    /// A bundle's name and its project, for as long as it is needed.
+    unpacked: Option<(String, tempfile::TempDir)>,
 }
 
 impl Original {
@@ -36,7 +36,7 @@ impl Original {
         let named = target.map(Path::new).filter(|path| path.is_file() && args.spec.is_none());
         let spec = Spec::open(named.or(args.spec.as_deref()))?;
         let address = target.filter(|_| named.is_none()).map(str::to_owned);
-        Ok(Original { spec, address, _unpacked: None })
+        Ok(Original { spec, address, unpacked: None })
     }
 
     fn bundle(path: &Path) -> Result<Original, Failure> {
@@ -45,7 +45,14 @@ impl Original {
         let folder = tempfile::Builder::new().prefix("avow-reproduce-").tempdir().map_err(machine)?;
         let bundle = Bundle::open(path, Limits::default()).map_err(failure::bundle)?;
         let unpacked = unpack(&bundle, folder.path()).map_err(failure::bundle)?;
-        Ok(Original { spec: Spec::open(Some(&unpacked.spec))?, address: None, _unpacked: Some(folder) })
+        let name = bundle.manifest().name().map_err(failure::bundle)?;
+        let spec = Spec::open(Some(&unpacked.spec))?;
+        Ok(Original { spec, address: None, unpacked: Some((name, folder)) })
+    }
+
+    /// The name of the bundle, where it is one.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.unpacked.as_ref().map(|(name, _)| name.as_str())
     }
 
     pub(super) fn spec(&self) -> &Spec {
@@ -59,7 +66,7 @@ impl Original {
 }
 
 /// Whether a file begins as zip archives do.
-fn is_archive(path: &Path) -> bool {
+pub(in crate::commands) fn is_archive(path: &Path) -> bool {
     let mut begin = [0; 4];
     std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok()
         && begin == *b"PK\x03\x04"
