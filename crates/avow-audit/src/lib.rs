@@ -14,6 +14,7 @@
 //! exit codes are the tool's. Absent: writing of any kind, clocks, processes, networks.
 
 pub mod amended;
+pub mod beside;
 pub mod compare;
 pub mod denominators;
 pub mod deviation;

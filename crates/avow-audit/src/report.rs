@@ -12,6 +12,7 @@ use avow_model::plan::Plan;
 use serde::Serialize;
 
 use crate::amended;
+use crate::beside::Beside;
 use crate::denominators::{self, Denominators};
 use crate::deviation::{self, Class, Deviation, What};
 use crate::evidence::{Completeness, Evidence};
@@ -71,6 +72,9 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Values that are no numbers, in files that were read.
     pub problems: Vec<Problem>,
+    /// Evidence of others that is shown beside all this and counted in none of it; nothing until it is put there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub foreign: Vec<Beside>,
 }
 
 impl Report {
@@ -185,6 +189,7 @@ impl<'a> Audit<'a> {
             deviations,
             findings,
             problems: readings.problems,
+            foreign: Vec::new(),
         })
     }
 }

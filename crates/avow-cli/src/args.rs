@@ -9,7 +9,9 @@ mod exchange;
 mod prml;
 mod registration;
 
-pub use exchange::{CrateEdition, CrateProfile, Export, ExportCrate, ExportForm, ExportInToto, ExportProv};
+pub use exchange::{
+    CrateEdition, CrateProfile, Export, ExportCrate, ExportForm, ExportInToto, ExportProv, Import,
+};
 pub use prml::{Prml, PrmlExport, PrmlVerify};
 pub use registration::{
     Amend, Diff, Invalidate, Ledger, LedgerArg, LedgerOpen, LedgerProve, LedgerVerify, LedgerWitness,
@@ -84,6 +86,8 @@ pub enum Command {
     /// Read, write and check manifests of the PRML format.
     #[command(subcommand)]
     Prml(Prml),
+    /// Keep somebody else's evidence beside one's own, marked as foreign.
+    Import(Import),
     /// Show everything a number, an artifact or a file rests on.
     Lineage(Lineage),
     /// Write a page about an experiment, or the values that a manuscript prints.

@@ -12,6 +12,7 @@ pub mod explain;
 pub mod export;
 pub mod follow;
 pub mod get;
+pub mod import;
 pub mod init;
 pub mod ledger;
 pub mod lineage;

@@ -7,6 +7,7 @@ use avow_audit::AuditError;
 use avow_engine::EngineError;
 use avow_exchange::ExchangeError;
 use avow_exchange::bundle::BundleError;
+use avow_exchange::foreign::ForeignError;
 use avow_exec::worker::protocol::{Difference, Part};
 use avow_exec::{ExecError, Unplaceable};
 use avow_store::lock::LockError;
@@ -81,6 +82,27 @@ pub fn bundle(error: BundleError) -> Failure {
             .because(error)
             .hint("it is damaged, or was changed after it was written: ask for it again"),
         error => Failure::new(Exit::Machine, "the bundle could not be used").because(error),
+    }
+}
+
+/// A crate that is refused, or cannot be read.
+pub fn foreign(error: ForeignError) -> Failure {
+    let hint = match &error {
+        ForeignError::Limit { what: "bytes", .. } => {
+            "if you trust where it came from, `--max-size` raises the limit"
+        }
+        ForeignError::Limit { what: "entities", .. } => {
+            "if you trust where it came from, `--max-entries` raises the limit"
+        }
+        ForeignError::NoCrate | ForeignError::NoRun => {
+            "`avow import` takes a bundle or the folder of a Run Crate"
+        }
+        _ => "it is damaged, or was changed after it was written: ask for it again",
+    };
+    if error.is_of_the_crate() {
+        Failure::new(Exit::Damaged, "the crate is refused").because(error).hint(hint)
+    } else {
+        Failure::new(Exit::Machine, "the crate could not be read").because(error)
     }
 }
 

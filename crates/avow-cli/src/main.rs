@@ -107,6 +107,7 @@ fn dispatch(command: &Command, verbose: u8, output: &Output) -> Result<Exit, Fai
         Command::Retract(args) => commands::withdraw::retract(args, output),
         Command::Export(args) => commands::export::export(args, output),
         Command::Prml(args) => commands::prml::prml(args, output),
+        Command::Import(args) => commands::import::import(args, output),
         Command::Power(args) => commands::power::power(args, output),
         Command::Lineage(args) => commands::lineage::lineage(args, output),
         Command::Report(args) => commands::report::report(args, output),

@@ -61,6 +61,7 @@ impl Page<'_> {
             environment: tables::environment(self)?,
             cost: tables::cost(self)?,
             lineage: self.chains()?,
+            foreign: report.foreign.iter().map(words::foreign::line).collect(),
             made_by: format!("avow {}", env!("CARGO_PKG_VERSION")),
         })
     }

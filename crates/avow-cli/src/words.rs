@@ -4,6 +4,7 @@ pub mod denominators;
 pub mod deviation;
 pub mod difference;
 pub mod finding;
+pub mod foreign;
 pub mod forms;
 pub mod manuscript;
 pub mod reason;

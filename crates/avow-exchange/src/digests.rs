@@ -61,7 +61,8 @@ impl Known {
 }
 
 impl Digests {
-    fn update(&mut self, bytes: &[u8]) {
+    /// Takes more bytes in.
+    pub fn update(&mut self, bytes: &[u8]) {
         self.size += bytes.len() as u64;
         self.blake3.update(bytes);
         self.sha256.update(bytes);

@@ -10,6 +10,8 @@
 //! look at files, [`prov`] for programs that reason about provenance, [`statement`] for those that check signatures.
 //! [`prml`] reads and writes manifests of another format, by which other tools fix a claim beforehand.
 //!
+//! [`foreign`] reads crates of others, as strictly as bundles are read.
+//!
 //! Absent: running anything, networks, clocks, any judgement of what the evidence means.
 
 pub mod account;
@@ -17,6 +19,7 @@ pub mod bundle;
 pub mod citation;
 mod digests;
 mod error;
+pub mod foreign;
 mod moment;
 pub mod prml;
 mod project_files;

@@ -42,6 +42,8 @@ pub struct Document {
     pub cost: Vec<Pair>,
     /// Where numbers come from: an anchor, a heading, and the chain as indented lines.
     pub lineage: Vec<Source>,
+    /// Evidence of others, a line each.
+    pub foreign: Vec<String>,
     /// Who wrote the page: the program and its version.
     pub made_by: String,
 }

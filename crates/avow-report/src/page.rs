@@ -55,6 +55,12 @@ fn body(document: &Document) -> Result<Markup, PlotError> {
         (measurements(document))
         section { h2 { "Environment" } (table(&document.environment)) }
         section { h2 { "Cost" } (pairs(&document.cost)) }
+        @if !document.foreign.is_empty() {
+            section.foreign { h2 { "Foreign evidence" }
+                p { "Imported from others; counted in none of the above." }
+                ul { @for one in &document.foreign { li { (one) } } }
+            }
+        }
         @if !document.lineage.is_empty() {
             section.lineage { h2 id="lineage" { "Where the numbers come from" } @for source in &document.lineage { (lineage(source)) } }
         }

@@ -85,6 +85,7 @@ fn document() -> Document {
         environment: table(),
         cost: pair(),
         lineage: vec![Source { anchor: "source-1".to_owned(), heading: evil(), steps: vec![(1, evil())] }],
+        foreign: vec!["bundle 5b7c1f02 `<theirs>`: 8 acts".to_owned()],
         made_by: evil(),
     }
 }
@@ -111,6 +112,15 @@ fn every_link_of_the_page_has_its_place_in_it() {
         let anchor = text[at + 7..].split('"').next().expect("a quoted anchor");
         assert!(text.contains(&format!("id=\"{anchor}\"")), "{anchor} leads nowhere");
     }
+}
+
+#[test]
+fn evidence_of_others_stands_apart() {
+    let text = page(&document()).expect("the page is laid out");
+    let (own, foreign) = text.split_once("Foreign evidence").expect("it has a section of its own");
+    assert!(foreign.contains("counted in none of the above") && foreign.contains("`&lt;theirs&gt;`: 8 acts"));
+    assert!(!own.contains("8 acts"));
+    assert!(!page(&Document::default()).expect("a page").contains("Foreign evidence"));
 }
 
 #[test]

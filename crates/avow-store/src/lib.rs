@@ -32,6 +32,7 @@ pub mod collect;
 pub mod collected;
 #[cfg(debug_assertions)]
 pub mod faults;
+pub mod foreign;
 pub mod hits;
 pub mod index;
 pub mod ingest;

@@ -33,6 +33,25 @@ pub struct ExportForm {
     pub peek: bool,
 }
 
+/// `avow import`
+#[derive(Debug, Args)]
+pub struct Import {
+    /// A bundle, or the folder of a Run Crate; without one, what was imported is listed.
+    pub path: Option<PathBuf>,
+    /// The experiment beside whose verdicts it is shown; a bundle is shown beside its own.
+    #[arg(long = "for", value_name = "EXPERIMENT", requires = "path")]
+    pub experiment: Option<String>,
+    /// Read up to so many entries.
+    #[arg(long, value_name = "N")]
+    pub max_entries: Option<u64>,
+    /// Read up to so many bytes.
+    #[arg(long, value_name = "BYTES")]
+    pub max_size: Option<u64>,
+    /// Print as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `avow export ro-crate`
 #[derive(Debug, Args)]
 pub struct ExportCrate {

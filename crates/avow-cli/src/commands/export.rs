@@ -1,6 +1,6 @@
 //! `avow export`: what was done in forms that other programs read, and plans as answers of forms.
 
-mod account;
+pub mod account;
 mod forms;
 mod in_toto;
 mod prov;

@@ -51,7 +51,8 @@ pub(super) fn with<R>(
     let reading = Reading::open(&spec.project, &plan.experiment)?;
     let audit = Audit::gather(plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
     super::verdict::guard(&spec, &reading, &audit, peek, shown)?;
-    let report = audit.report(Some(&reading.journals()?), true).map_err(failure::audit)?;
+    let mut report = audit.report(Some(&reading.journals()?), true).map_err(failure::audit)?;
+    report.foreign = super::verdict::foreign(&spec, plan)?;
     let evidence = Evidence::gather(plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
     let readings = measure::read_all(&evidence, reading.source()).map_err(failure::audit)?;
     let table = Table::new(plan, &readings);

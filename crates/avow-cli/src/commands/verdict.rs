@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use avow_audit::beside::{Beside, beside};
 use avow_audit::heads::Cited;
 use avow_audit::measure::Problem;
 use avow_audit::{Audit, Evidence, Finding, Hiding, Report, Standing, Word, holdout};
@@ -114,6 +115,7 @@ pub fn report(spec: &Spec, plan: &Plan, peek: bool) -> Result<Report, Failure> {
     if let Some(counts) = &mut report.denominators {
         counts.unopened_elsewhere = reading.others()?.iter().map(|other| other.unopened().len() as u64).sum();
     }
+    report.foreign = foreign(spec, plan)?;
     if report.registration.is_none() {
         return Ok(report);
     }
@@ -121,6 +123,12 @@ pub fn report(spec: &Spec, plan: &Plan, peek: bool) -> Result<Report, Failure> {
         (witnesses::trust(&spec.project, &Settings::of(&spec.project)?, None)?, Cited::default());
     let proofs = witnesses::checked(&spec.project, &plan.experiment, &reading.ledger, &trust, &mut cited)?;
     Ok(report.witnessed(&reading.ledger, proofs, &cited))
+}
+
+/// The evidence of others that is shown beside an experiment.
+pub fn foreign(spec: &Spec, plan: &Plan) -> Result<Vec<Beside>, Failure> {
+    let imported = avow_store::foreign::list(&spec.project).map_err(failure::store)?;
+    Ok(beside(&imported, &plan.experiment))
 }
 
 fn hidden(report: &Report, output: &Output) -> Result<(), Failure> {

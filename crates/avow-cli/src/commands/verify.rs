@@ -33,10 +33,7 @@ pub fn verify(args: &args::Verify, output: &Output) -> Result<Exit, Failure> {
     };
     let folder = Folder::of(args)?;
     let unpacked = unpack(&bundle, folder.path()).map_err(failure::bundle)?;
-    let plan: Plan = read_record(&unpacked.blobs, bundle.manifest().plan).map_err(failure::store)?;
-    let absent: HashSet<BlobDigest> = bundle.manifest().absent.iter().copied().collect();
-    let problems = problems(&unpacked, &absent)?;
-    let report = report(&unpacked, plan.clone(), &absent)?;
+    let Judged { plan, absent, problems, report } = judge(&bundle, &unpacked)?;
     let exit = damage(&unpacked.project, &problems, &report, output);
     let kept = folder.keep()?;
     if args.json {
@@ -69,6 +66,27 @@ pub fn verify(args: &args::Verify, output: &Output) -> Result<Exit, Failure> {
         }
     }
     Ok(exit.worse(checked(args, &report)))
+}
+
+/// What a bundle comes to, from its bytes.
+pub struct Judged {
+    /// Its plan.
+    pub plan: Plan,
+    /// What it says that it leaves out.
+    pub absent: HashSet<BlobDigest>,
+    /// What the check of the store finds.
+    pub problems: Vec<Problem>,
+    /// What its claims come to.
+    pub report: Report,
+}
+
+/// Checks what was unpacked and judges its claims anew.
+pub fn judge(bundle: &Bundle, unpacked: &Unpacked) -> Result<Judged, Failure> {
+    let plan: Plan = read_record(&unpacked.blobs, bundle.manifest().plan).map_err(failure::store)?;
+    let absent: HashSet<BlobDigest> = bundle.manifest().absent.iter().copied().collect();
+    let problems = problems(unpacked, &absent)?;
+    let report = report(unpacked, plan.clone(), &absent)?;
+    Ok(Judged { plan, absent, problems, report })
 }
 
 fn limits(args: &args::Verify) -> Limits {
@@ -112,7 +130,8 @@ fn report(unpacked: &Unpacked, plan: Plan, absent: &HashSet<BlobDigest>) -> Resu
     Ok(report)
 }
 
-fn damage(project: &Project, problems: &[Problem], report: &Report, output: &Output) -> Exit {
+/// Tells damage; its exit code.
+pub fn damage(project: &Project, problems: &[Problem], report: &Report, output: &Output) -> Exit {
     let mut exit = super::verdict::damage(report, output);
     for problem in problems.iter().filter(|problem| problem.is_damage()) {
         let file = super::store::shown(project, problem);

@@ -24,6 +24,7 @@ pub fn lines(plan: &Plan, report: &Report, output: &Output) -> String {
     }
     out.push_str(&standing(report, false));
     out.push_str(&seen(plan));
+    out.push_str(&super::foreign::block(&report.foreign));
     out
 }
 

@@ -5,11 +5,13 @@ use std::path::Path;
 use avow_audit::Report;
 use avow_audit::judge::Qualifier;
 use avow_store::check::{self, Problem};
+use avow_store::foreign::{self, Foreign};
 use avow_store::{Project, RecordStore};
 use serde_json::{Value, json};
 
 use super::macro_files::{self, Stale};
 use crate::args::{self, AuditForm};
+use crate::commands::import;
 use crate::commands::store::{open_index, shown};
 use crate::commands::verdict::{checked, damage};
 use crate::exit::Exit;
@@ -53,10 +55,15 @@ pub(super) fn audit(args: &args::Audit, form: AuditForm, output: &Output) -> Res
         forged: forged(&project, &stocks.reports)?,
         stale: macro_files::stale(&project, &stocks.stocked)?,
     };
+    let foreign = imported(&project)?;
     if form == AuditForm::Json {
-        output.json(&as_json(&project, &stocks.reports, &problems, &files))?;
+        let mut whole = as_json(&project, &stocks.reports, &problems, &files);
+        whole["foreign"] =
+            foreign.iter().map(|(one, wrong)| json!({"import": one, "problems": wrong})).collect();
+        output.json(&whole)?;
     } else {
         text(&project, args, &stocks.reports, &problems, &files, output)?;
+        tell_foreign(&foreign, output)?;
     }
     let mut exit = Exit::Done;
     for report in &stocks.reports {
@@ -68,10 +75,28 @@ pub(super) fn audit(args: &args::Audit, form: AuditForm, output: &Output) -> Res
             }
         }
     }
-    if problems.iter().any(Problem::is_damage) || !files.are_sound() {
+    let wrong = foreign.iter().any(|(_, wrong)| !wrong.is_empty());
+    if problems.iter().any(Problem::is_damage) || !files.are_sound() || wrong {
         exit = exit.worse(Exit::Damaged);
     }
     Ok(exit)
+}
+
+/// Every import with what is wrong with it now.
+fn imported(project: &Project) -> Result<Vec<(Foreign, Vec<String>)>, Failure> {
+    let all = foreign::list(project).map_err(failure::store)?;
+    all.into_iter().map(|one| import::problems(project, &one).map(|wrong| (one, wrong))).collect()
+}
+
+fn tell_foreign(all: &[(Foreign, Vec<String>)], output: &Output) -> Result<(), Failure> {
+    for (one, wrong) in all {
+        let acts = words::count(one.acts.len() as u64, "act");
+        output.data(format!("{}: {acts}, counted as nobody's but theirs", words::foreign::whose(one)))?;
+        for problem in wrong {
+            output.data(format!("  damaged: {problem}"))?;
+        }
+    }
+    Ok(())
 }
 
 /// What `avow store check` finds.

@@ -76,7 +76,7 @@ impl Exported {
 }
 
 /// Every attempt once, in the order of members.
-fn executed(evidence: &Evidence<'_>, reading: &Reading) -> Result<Vec<Executed>, Failure> {
+pub fn executed(evidence: &Evidence<'_>, reading: &Reading) -> Result<Vec<Executed>, Failure> {
     let (mut all, mut places) = (Vec::<Executed>::new(), BTreeMap::<AttemptDigest, usize>::new());
     for member in evidence.members() {
         let standing = match &member.fate {
