@@ -247,6 +247,101 @@ fn halving_spends_the_large_budget_on_few() {
     assert_eq!(sandbox.executes(&["run"]), [""; 0]);
 }
 
+// --- One search for each value ------------------------------------------------------------------------------------
+
+const EACH: &str = "\
+avow: 1
+experiment: each
+axes: {width: [10, 20, 30], lr: [1, 2, 3, 4], seed: [1, 2]}
+search:
+  best: {kind: argmin, over: lr, per: width, measure: train.loss}
+  edge:
+    kind: bisection
+    over: {load: {from: 0, to: 64}}
+    per: [width]
+    measure: strain.broken
+    goal: {below: 0.5}
+    until: {width: 1}
+stages:
+  train:
+    run: [sh, train.sh, '${axes.width}', '${axes.lr}', '${axes.seed}', '${outputs.result}']
+    measurements: {result: result.json}
+  strain:
+    run: [sh, strain.sh, '${axes.width}', '${axes.load}', '${outputs.result}']
+    measurements: {result: result.json}
+  final:
+    run: [sh, final.sh, '${axes.width}', '${axes.best}', '${axes.edge}', '${outputs.result}']
+    measurements: {result: result.json}
+claims:
+  all: {says: The best is a tenth of the width., select: final.excess, rule: {kind: threshold, statistic: every, above: -0.5, below: 0.5}, replicate: width}
+";
+
+/// The loss is smallest at a tenth of the width; it breaks above the width.
+fn each() -> Sandbox {
+    let train = "awk -v w=\"$1\" -v l=\"$2\" -v s=\"$3\" 'BEGIN { d = l - w / 10; printf \"{\\\"loss\\\": %g}\\n\", d * d + s }' > \"$4\"\n";
+    let strain =
+        "awk -v w=\"$1\" -v l=\"$2\" 'BEGIN { printf \"{\\\"broken\\\": %d}\\n\", (l > w) }' > \"$3\"\n";
+    let last = "echo \"{\\\"excess\\\": $(( $2 * 10 - $1 )), \\\"edge\\\": $(( $3 - $1 ))}\" > \"$4\"\n";
+    project(EACH, &[("train.sh", train), ("strain.sh", strain), ("final.sh", last)])
+}
+
+#[test]
+fn one_search_for_each_value_finds_one_answer_for_each() {
+    let sandbox = each();
+    let executed = sandbox.executes(&["run"]);
+    let finals: Vec<&String> = executed.iter().filter(|member| member.starts_with("final")).collect();
+    let expected = [
+        "final[best=1,edge=10,width=10]",
+        "final[best=2,edge=20,width=20]",
+        "final[best=3,edge=30,width=30]",
+    ];
+    assert_eq!(finals, expected);
+    assert_eq!(executed.iter().filter(|member| member.starts_with("train")).count(), 24);
+    // Each bisection asks for middles of its own: far fewer than the product of all loads and widths.
+    let probes = executed.iter().filter(|member| member.starts_with("strain")).count();
+    assert!((15..=27).contains(&probes), "{probes} probes");
+    assert_eq!(rows(&sandbox, "strain").len(), probes, "no other cells exist");
+    assert_eq!(sandbox.executes(&["run"]), [""; 0]);
+    let verdict = sandbox.avow(&["verdict"]).with_code(0);
+    for part in
+        ["Supported", "search best[width=20]: lr = 2", "search edge[width=30]: load = 30, between 30 and 31"]
+    {
+        assert!(verdict.stdout.contains(part), "no `{part}` in: {}", verdict.stdout);
+    }
+    let full = sandbox.avow(&["check", "--full"]).with_code(0).stdout;
+    assert!(full.contains("per:"), "{full}");
+}
+
+#[test]
+fn where_one_of_several_searches_finds_nothing_the_others_do() {
+    let sandbox = each();
+    // Width 20 breaks under any load.
+    sandbox.replace("strain.sh", "l > w", "l > w || w == 20");
+    let executed = sandbox.executes(&["run"]);
+    let finals: Vec<&String> = executed.iter().filter(|member| member.starts_with("final")).collect();
+    assert_eq!(finals, ["final[best=1,edge=10,width=10]", "final[best=3,edge=30,width=30]"]);
+    let verdict = sandbox.avow(&["verdict"]).with_code(0);
+    let void = "search edge[width=20]: void, both ends of the interval are on one side of the goal";
+    assert!(verdict.stdout.contains(void), "{}", verdict.stdout);
+    assert_eq!(sandbox.executes(&["run"]), [""; 0]);
+}
+
+#[test]
+fn per_names_other_axes_than_those_that_are_searched() {
+    let sandbox = each();
+    for (wrong, said) in [
+        ("per: lr", "the search chooses on `lr`"),
+        ("per: edge", "there is no axis `edge`"),
+        ("per: wdith", "wdith"),
+    ] {
+        sandbox.replace("spec.yaml", "over: lr, per: width", &format!("over: lr, {wrong}"));
+        let check = sandbox.avow(&["check"]);
+        assert_eq!(check.code, 3, "{wrong}: {}", check.stderr);
+        assert!(format!("{}{}", check.stdout, check.stderr).contains(said), "{wrong}: {}", check.stderr);
+        sandbox.replace("spec.yaml", &format!("over: lr, {wrong}"), "over: lr, per: width");
+    }
+}
+
 // --- Asking a program ---------------------------------------------------------------------------------------------
 
 /// A program of the author's that walks towards the smallest loss: it knows nothing but what it is given.

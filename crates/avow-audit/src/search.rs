@@ -42,6 +42,19 @@ pub struct Searched {
     /// How far it has come.
     #[serde(flatten)]
     pub state: State,
+    /// Of one search per value: how each that is over ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub each: Vec<Each>,
+}
+
+/// How one search of several ended.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Each {
+    /// Axes and values.
+    pub at: BTreeMap<String, Value>,
+    /// How it ended.
+    #[serde(flatten)]
+    pub state: State,
 }
 
 /// How far the searches of a plan have come that [`follow`] gave.
@@ -50,8 +63,13 @@ pub fn standing(plan: &Plan) -> Vec<Searched> {
         name: name.to_owned(),
         probes: search.asked.len() as u64,
         state: search.state.clone(),
+        each: search.ended.iter().map(|(at, state)| each(search, at, state)).collect(),
     };
     search::searches(plan).map(one).collect()
+}
+
+fn each(search: &Search, at: &[Value], state: &State) -> Each {
+    Each { at: search.per.iter().cloned().zip(at.iter().cloned()).collect(), state: state.clone() }
 }
 
 /// Follows the searches of a plan as far as there is evidence, and tells fresh seeds the chain's first
@@ -96,23 +114,31 @@ fn step(
     source: Source<'_>,
     (name, search): (&str, &Search),
 ) -> Result<Option<Decision>, AuditError> {
-    let decided = |used: Vec<AttemptDigest>, answer| Some(Decision { search: name.to_owned(), used, answer });
+    let decided = |used: Vec<AttemptDigest>, answer| {
+        Some(Decision { search: name.to_owned(), used, answer, at: Vec::new() })
+    };
     let Some(stage) = plan.stage_index(&search.stage) else { return Ok(None) };
     for other in search::rests_on(plan, name, search) {
         match plan.axis(other).and_then(|axis| axis.search()).map(|search| &search.state) {
             Some(State::Open) => return Ok(None),
             Some(State::Void { .. }) => {
-                return Ok(decided(Vec::new(), Step::Void(Void::RestsOn { search: other.to_owned() })));
+                return Ok(open_groups(plan, search).into_iter().next().map(|at| {
+                    let answer = Step::Void(Void::RestsOn { search: other.to_owned() });
+                    Decision { search: name.to_owned(), used: Vec::new(), answer, at }
+                }));
             }
             Some(State::Found(_)) | None => {}
         }
     }
     let mut used = Vec::new();
-    let mut failed = None;
-    for probe in evidence.stages[stage].iter().filter(|probe| asked(plan, search, probe.member)) {
+    let mut failed: Vec<(Vec<Value>, String)> = Vec::new();
+    for probe in &evidence.stages[stage] {
+        let Some(point) = asked(plan, search, probe.member) else { continue };
         match &probe.fate {
             Fate::Stands(stands) => used.push(stands.attempt),
-            fate if fate.is_final() => failed = failed.or(Some(evidence.label(probe.member))),
+            fate if fate.is_final() => {
+                failed.push((point[..search.per.len()].to_vec(), evidence.label(probe.member)));
+            }
             _ => return Ok(None),
         }
     }
@@ -130,20 +156,49 @@ fn step(
                     }
                 }
             }
-            fate if fate.is_final() => failed = failed.or(Some(evidence.label(probe.member))),
+            fate if fate.is_final() => failed.push((Vec::new(), evidence.label(probe.member))),
             _ => return Ok(None),
         }
     }
     used.sort();
-    if let Some(member) = failed {
-        return Ok(decided(used, Step::Void(Void::Failed { member })));
-    }
     let readings = measure::read_stage(evidence, source, stage)?;
-    let answer = match told(plan, search, &readings) {
-        Ok(told) => search.step(&told, &|axis| values(plan, axis), &answers),
-        Err(point) => Step::Void(Void::NoNumber { at: point }),
+    let answer = |group: &Vec<Value>| match failed.iter().find(|(at, _)| at == group) {
+        Some((_, member)) => Step::Void(Void::Failed { member: member.clone() }),
+        None => match told(plan, search, &readings, group) {
+            Ok(told) => search.step(&told, &|axis| values(plan, axis), &answers),
+            Err(point) => Step::Void(Void::NoNumber { at: point }),
+        },
     };
-    Ok(decided(used, answer))
+    Ok(together(name, used, open_groups(plan, search).into_iter().map(|group| (answer(&group), group))))
+}
+
+/// The values of `per` for which a search is not over.
+fn open_groups(plan: &Plan, search: &Search) -> Vec<Vec<Value>> {
+    let mut groups = search::groups(plan, search);
+    groups.retain(|group| !search.ended.iter().any(|(at, _)| at == group));
+    groups
+}
+
+/// One decision of what several searches want: everything that they ask for, else the end of the first.
+fn together(
+    name: &str,
+    used: Vec<AttemptDigest>,
+    steps: impl Iterator<Item = (Step, Vec<Value>)>,
+) -> Option<Decision> {
+    let (mut asked, mut ends) = (Vec::new(), Vec::new());
+    for (step, group) in steps {
+        match step {
+            Step::Ask(points) => {
+                asked.extend(points.into_iter().map(|point| [group.clone(), point].concat()))
+            }
+            step => ends.push((step, group)),
+        }
+    }
+    let (answer, at) = match asked.is_empty() {
+        true => ends.into_iter().next()?,
+        false => (Step::Ask(asked), Vec::new()),
+    };
+    Some(Decision { search: name.to_owned(), used, answer, at })
 }
 
 /// The members of the program that a search asks, one a round.
@@ -188,13 +243,15 @@ fn point(plan: &Plan, search: &Search, member: Member) -> Option<Vec<Value>> {
     search.axes().into_iter().map(|axis| here.get(axis).cloned()).collect()
 }
 
-fn asked(plan: &Plan, search: &Search, member: Member) -> bool {
-    point(plan, search, member).is_some_and(|point| search.asked.contains(&point))
+/// The point of a member that a search asked for.
+fn asked(plan: &Plan, search: &Search, member: Member) -> Option<Vec<Value>> {
+    point(plan, search, member).filter(|point| search.asked.contains(point))
 }
 
-/// What each point asked for gave; the first that gave no finite number is the error.
-fn told(plan: &Plan, search: &Search, readings: &Readings) -> Result<Vec<Told>, String> {
-    let mut all: Vec<(Vec<Value>, Vec<f64>)> = search.asked.iter().map(|p| (p.clone(), Vec::new())).collect();
+/// What each point asked for gave for some values of `per`; the first that gave no finite number is the error.
+fn told(plan: &Plan, search: &Search, readings: &Readings, group: &[Value]) -> Result<Vec<Told>, String> {
+    let of_group = search.asked.iter().filter(|point| point.starts_with(group));
+    let mut all: Vec<(Vec<Value>, Vec<f64>)> = of_group.map(|p| (p.clone(), Vec::new())).collect();
     for reading in readings.values.iter().filter(|reading| reading.name == search.measure) {
         let point = point(plan, search, reading.member);
         if let Some((_, values)) = all.iter_mut().find(|(asked, _)| Some(asked) == point.as_ref()) {
@@ -203,7 +260,8 @@ fn told(plan: &Plan, search: &Search, readings: &Readings) -> Result<Vec<Told>, 
     }
     let reduced = |(point, values): (Vec<Value>, Vec<f64>)| {
         let measured = search.reduce.apply(&values).filter(|value| value.is_finite());
-        measured.map(|measured| Told { point: point.clone(), measured }).ok_or_else(|| spell(search, &point))
+        let own = point[group.len()..].to_vec();
+        measured.map(|measured| Told { point: own, measured }).ok_or_else(|| spell(search, &point))
     };
     all.into_iter().map(reduced).collect()
 }

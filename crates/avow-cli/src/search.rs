@@ -50,7 +50,11 @@ impl Judge for Auditor {
 
 /// A decision without the numbers behind it, so that it may be told while values are hidden.
 pub fn step(decision: &Decision) -> String {
-    let name = &decision.search;
+    let at: Vec<String> = decision.at.iter().map(ToString::to_string).collect();
+    let name = match at.as_slice() {
+        [] => decision.search.clone(),
+        at => format!("{} at {}", decision.search, at.join(", ")),
+    };
     match &decision.answer {
         Step::Ask(points) => {
             let probes = if points.len() == 1 { "probe" } else { "probes" };
@@ -64,11 +68,23 @@ pub fn step(decision: &Decision) -> String {
 
 /// A line for each search of a plan.
 pub fn lines(plan: &Plan) -> String {
-    searches(plan).map(|(name, search)| format!("search {name}: {}\n", line(search))).collect()
+    let of_one = |(name, search): (&str, &Search)| {
+        let mut told = Vec::new();
+        for (at, state) in &search.ended {
+            let pairs: Vec<String> =
+                search.per.iter().zip(at).map(|(axis, value)| format!("{axis}={value}")).collect();
+            told.push(format!("search {name}[{}]: {}\n", pairs.join(","), line(search, state)));
+        }
+        if search.per.is_empty() || !search.state.is_over() {
+            told.push(format!("search {name}: {}\n", line(search, &search.state)));
+        }
+        told.concat()
+    };
+    searches(plan).map(of_one).collect()
 }
 
-fn line(search: &Search) -> String {
-    match &search.state {
+fn line(search: &Search, state: &State) -> String {
+    match state {
         State::Open if search.asked.is_empty() => "not begun".to_owned(),
         State::Open => format!("not over; {} probes so far", search.asked.len()),
         State::Void { reason } => format!("void, {}", why(reason)),
@@ -78,7 +94,7 @@ fn line(search: &Search) -> String {
             let place = match found.point.as_slice() {
                 [] => format!("{} = {}", search.over, found.value),
                 point => {
-                    let pairs = search.axes().into_iter().zip(point);
+                    let pairs = search.own_axes().into_iter().zip(point);
                     pairs.map(|(axis, value)| format!("{axis} = {value}")).collect::<Vec<_>>().join(", ")
                 }
             };

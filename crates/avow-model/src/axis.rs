@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::expression::Expression;
-use crate::search::{Probed, Search, State};
+use crate::search::{Probed, Search};
 use crate::seed;
 use crate::value::Value;
 
@@ -85,7 +85,7 @@ impl Axis {
             Points::Log { count, .. } | Points::Seeds { count, .. } => *count,
             Points::Derived(_) => 1,
             Points::Probed(probed) => probed.values.len() as u64,
-            Points::Search(search) => u64::from(matches!(search.state, State::Found(_))),
+            Points::Search(search) => search.values().len() as u64,
         }
     }
 
@@ -117,10 +117,7 @@ impl Axis {
             }
             Points::Derived(_) => None,
             Points::Probed(probed) => probed.values.get(index as usize).cloned(),
-            Points::Search(search) => match &search.state {
-                State::Found(found) => Some(found.value.clone()),
-                State::Open | State::Void { .. } => None,
-            },
+            Points::Search(search) => search.values().get(index as usize).map(|value| (*value).clone()),
         }
     }
 

@@ -70,7 +70,8 @@ pub fn count(plan: &Plan, stage: usize) -> u64 {
 
 /// Whether every cell of a plan's axes exists: nothing is excluded, and no search asks for some cells only.
 pub fn is_product(plan: &Plan) -> bool {
-    plan.exclude.is_empty() && !search::searches(plan).any(|(_, search)| search.is_ragged())
+    let some_only = |search: &search::Search| search.is_ragged() || !search.per.is_empty();
+    plan.exclude.is_empty() && !search::searches(plan).any(|(_, search)| some_only(search))
 }
 
 /// Whether a search that asks for single cells has asked for one that projects onto this one.
@@ -80,7 +81,17 @@ fn asked_for(cell: &Cell<'_>) -> bool {
         let agrees = |point: &Vec<Value>| {
             here.iter().zip(point).all(|(here, asked)| here.as_ref().is_none_or(|here| here == asked))
         };
-        here.iter().all(Option::is_none) || search.asked.iter().any(agrees)
+        let own = &here[search.per.len()..];
+        own.iter().all(Option::is_none) || search.asked.iter().any(agrees)
+    })
+}
+
+/// Whether what a cell has of each search is what that search found for the cell's values.
+fn found_for(cell: &Cell<'_>) -> bool {
+    search::searches(cell.plan).filter(|(_, search)| !search.per.is_empty()).all(|(name, search)| {
+        let Some(value) = cell.own_value(name) else { return true };
+        let per: Option<Vec<Value>> = search.per.iter().map(|axis| cell.own_value(axis)).collect();
+        per.and_then(|per| search.found_for(&per)).is_some_and(|found| found.value == value)
     })
 }
 
@@ -95,11 +106,12 @@ pub fn exists(plan: &Plan, member: Member) -> bool {
     if is_product(plan) {
         return true;
     }
-    if !asked_for(&cell(plan, member)) {
+    let here = cell(plan, member);
+    if !asked_for(&here) || !found_for(&here) {
         return false;
     }
     let mut left = MAX_COMPLETIONS;
-    !excluded(&cell(plan, member), &mut left) || left == 0
+    !excluded(&here, &mut left) || left == 0
 }
 
 fn excluded(cell: &Cell<'_>, left: &mut u32) -> bool {

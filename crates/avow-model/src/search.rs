@@ -27,6 +27,9 @@ pub struct Search {
     pub method: Method,
     /// The axis it varies.
     pub over: String,
+    /// Axes for each of whose values it is a search of its own, with an answer of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub per: Vec<String>,
     /// The stage whose measurement it reads.
     pub stage: String,
     /// The measurement.
@@ -41,9 +44,13 @@ pub struct Search {
     /// What a program that is asked was given in each round; not part of the plan.
     #[serde(skip)]
     pub consulted: Vec<String>,
-    /// How far it has come; not part of the plan.
+    /// How far it has come; not part of the plan. Where it is one search per value of [`Search::per`], it is over when
+    /// all of them are.
     #[serde(skip)]
     pub state: State,
+    /// Of one search per value: those that are over, by values of [`Search::per`]; not part of the plan.
+    #[serde(skip)]
+    pub ended: Vec<(Vec<Value>, State)>,
 }
 
 /// How a search looks.
@@ -208,7 +215,7 @@ pub enum Void {
 /// A point that was probed, with what came of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Told {
-    /// Values of the axes in [`Search::axes`].
+    /// Values of the axes in [`Search::own_axes`].
     pub point: Vec<Value>,
     /// The reduced measurement; finite.
     pub measured: f64,
@@ -238,16 +245,21 @@ pub struct Decision {
     pub used: Vec<AttemptDigest>,
     /// What was decided. The numbers that were read are in the attempts.
     pub answer: Step,
+    /// Of one search per value that is over: for which values of [`Search::per`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub at: Vec<Value>,
 }
 
 impl Decision {
     /// Makes a plan what it is after this decision.
     pub fn apply(&self, plan: &mut Plan) {
+        let groups =
+            searches(plan).find(|(name, _)| *name == self.search).map_or(0, |(_, s)| groups(plan, s).len());
         let Some(search) = search_mut(plan, &self.search) else { return };
         let axes: Vec<String> = search.axes().into_iter().map(str::to_owned).collect();
         match &self.answer {
-            Step::Found(found) => search.state = State::Found(found.clone()),
-            Step::Void(reason) => search.state = State::Void { reason: reason.clone() },
+            Step::Found(found) => search.end(&self.at, State::Found(found.clone()), groups),
+            Step::Void(reason) => search.end(&self.at, State::Void { reason: reason.clone() }, groups),
             Step::Ask(points) => {
                 search.asked.extend(points.iter().cloned());
                 for (at, axis) in axes.iter().enumerate() {
@@ -275,6 +287,20 @@ fn extend<'v>(plan: &mut Plan, axis: &str, values: impl IntoIterator<Item = &'v 
             }
         }
     }
+}
+
+/// The values of [`Search::per`] in all combinations, in the order of the axes; one that is empty where there are none.
+pub fn groups(plan: &Plan, search: &Search) -> Vec<Vec<Value>> {
+    let mut all = vec![Vec::new()];
+    for axis in search.per.iter().filter_map(|name| plan.axis(name)) {
+        let values: Vec<Value> = (0..axis.len()).filter_map(|index| axis.value(index)).collect();
+        let with = |group: &Vec<Value>| {
+            let group = group.clone();
+            values.clone().into_iter().map(move |value| group.iter().cloned().chain([value]).collect())
+        };
+        all = all.iter().flat_map(with).collect();
+    }
+    all
 }
 
 fn search_mut<'p>(plan: &'p mut Plan, name: &str) -> Option<&'p mut Search> {
@@ -340,6 +366,7 @@ pub fn forget(plan: &mut Plan) {
             Points::Search(search) => {
                 search.asked.clear();
                 search.consulted.clear();
+                search.ended.clear();
                 search.state = State::Open;
             }
             Points::Probed(probed) => probed.values.clear(),
@@ -351,7 +378,52 @@ pub fn forget(plan: &mut Plan) {
 impl Search {
     /// Whether the cells of its axes are fewer than their product.
     pub fn is_ragged(&self) -> bool {
-        matches!(self.method, Method::Halving { .. } | Method::Ask(_))
+        match self.method {
+            Method::Halving { .. } | Method::Ask(_) => true,
+            // Each of several bisections has middles of its own.
+            Method::Bisection { .. } => !self.per.is_empty(),
+            Method::Best { .. } => false,
+        }
+    }
+
+    /// Notes that it is over, for some values of [`Search::per`] where it is one search for each of `groups`.
+    fn end(&mut self, at: &[Value], state: State, groups: usize) {
+        if self.per.is_empty() {
+            self.state = state;
+            return;
+        }
+        self.ended.push((at.to_vec(), state));
+        if self.ended.len() >= groups {
+            let found = self.ended.iter().find(|(_, state)| matches!(state, State::Found(_)));
+            let state = found.or(self.ended.first()).map(|(_, state)| state.clone());
+            self.state = state.unwrap_or_default();
+        }
+    }
+
+    /// What it found for some values of [`Search::per`].
+    pub fn found_for(&self, per: &[Value]) -> Option<&Found> {
+        let (_, state) = self.ended.iter().find(|(at, _)| at.is_empty() || at == per)?;
+        match state {
+            State::Found(found) => Some(found),
+            _ => None,
+        }
+    }
+
+    /// The values that it found, each once; none before it is over.
+    pub fn values(&self) -> Vec<&Value> {
+        let State::Found(first) = &self.state else { return Vec::new() };
+        if self.per.is_empty() {
+            return vec![&first.value];
+        }
+        let mut all: Vec<&Value> = Vec::new();
+        for (_, state) in &self.ended {
+            if let State::Found(found) = state
+                && !all.contains(&&found.value)
+            {
+                all.push(&found.value);
+            }
+        }
+        all
     }
 
     /// How it asks a program, where it does.
@@ -370,11 +442,16 @@ impl Search {
     /// One coordinate of the point that it found, by the axis.
     pub fn found(&self, axis: &str) -> Option<&Value> {
         let State::Found(found) = &self.state else { return None };
-        found.point.get(self.axes().into_iter().position(|name| name == axis)?)
+        found.point.get(self.own_axes().into_iter().position(|name| name == axis)?)
     }
 
-    /// The axes of a probe.
+    /// The axes of a probe: first those of [`Search::per`], then those that it chooses on.
     pub fn axes(&self) -> Vec<&str> {
+        self.per.iter().map(String::as_str).chain(self.own_axes()).collect()
+    }
+
+    /// The axes that it chooses on.
+    pub fn own_axes(&self) -> Vec<&str> {
         match &self.method {
             Method::Halving { budget, .. } => vec![&self.over, budget],
             Method::Ask(ask) => ask.space.iter().map(|dimension| dimension.axis.as_str()).collect(),
@@ -382,7 +459,8 @@ impl Search {
         }
     }
 
-    /// The next step, when all points in `told` have been asked for and nothing else has. `declared` gives the
+    /// The next step, when all points in `told` have been asked for and nothing else has; points are values of
+    /// [`Search::own_axes`], and of one search per value those of one of them. `declared` gives the
     /// values of a declared axis; `answers` are what a program that is asked wrote in each round so far.
     pub fn step(&self, told: &[Told], declared: &dyn Fn(&str) -> Vec<Value>, answers: &[String]) -> Step {
         match &self.method {

@@ -24,6 +24,8 @@ fn search(method: Method, at_most: u64) -> Search {
         asked: Vec::new(),
         consulted: Vec::new(),
         state: State::Open,
+        per: Vec::new(),
+        ended: Vec::new(),
     }
 }
 
@@ -179,7 +181,7 @@ fn plan() -> Plan {
 fn what_a_search_asks_for_and_finds_is_not_in_the_plans_digest() {
     let declared = plan();
     let mut grown = declared.clone();
-    let decision = |answer| Decision { search: "limit".to_owned(), used: Vec::new(), answer };
+    let decision = |answer| Decision { search: "limit".to_owned(), used: Vec::new(), answer, at: Vec::new() };
     decision(Step::Ask(vec![vec![float(0.5)], vec![float(1.0)]])).apply(&mut grown);
     assert_eq!(grown.axis("x").unwrap().len(), 2);
     assert!(grown.axis("limit").unwrap().is_empty());
@@ -205,6 +207,7 @@ fn the_declaration_of_a_search_and_the_line_of_a_decision_are_pinned() {
         search: "limit".to_owned(),
         used: Vec::new(),
         answer: Step::Void(Void::Failed { member: "train[x=1]".to_owned() }),
+        at: Vec::new(),
     };
     let event = Event::Decided { decision: Box::new(decision) };
     let expected = r#"{"kind":"decided","decision":{"search":"limit","answer":{"void":{"code":"failed","member":"train[x=1]"}}}}"#;

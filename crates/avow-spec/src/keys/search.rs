@@ -70,6 +70,18 @@ static COMMON: Table = Table {
     with: &[],
 };
 
+static EACH: Table = Table {
+    name: "search: per",
+    about: "One search for each value of an axis, each with an answer of its own.",
+    keys: &[key(
+        "per",
+        Shape::Either(&[Shape::Name, Shape::List(&Shape::Name)]),
+        "one search",
+        "a declared axis, or several: one search for each of its values; `at_most` holds for each",
+    )],
+    with: &[],
+};
+
 const KIND: Key = must("kind", Shape::Text, "how it looks");
 
 static BISECTION: Table = Table {
@@ -85,14 +97,14 @@ static BISECTION: Table = Table {
         must("goal", Shape::Map(&GOAL), "when a probe meets the goal"),
         must("until", Shape::Map(&UNTIL), "when it is close enough"),
     ],
-    with: &[&COMMON],
+    with: &[&COMMON, &EACH],
 };
 
 static BEST: Table = Table {
     name: "search: argmin, argmax",
     about: "Takes the value of a declared axis at which the measurement is smallest (largest); of equal ones the first.",
     keys: &[KIND, must("over", Shape::Name, "a declared axis")],
-    with: &[&COMMON],
+    with: &[&COMMON, &EACH],
 };
 
 static HALVING: Table = Table {
@@ -114,7 +126,7 @@ static HALVING: Table = Table {
             "one in this many, rounded up, is kept from one budget to the next",
         ),
     ],
-    with: &[&COMMON],
+    with: &[&COMMON, &EACH],
 };
 
 static ASK: Table = Table {

@@ -43,7 +43,7 @@ pub(super) struct Known {
     pub(super) axis: Axis,
     /// Where its name stands.
     pub(super) at: Range<usize>,
-    /// For a derived axis: the real axes it depends on; for a real one: itself.
+    /// For a derived axis: the real axes it depends on; for a real one: itself; for a search those of `per` besides.
     pub(super) real: BTreeSet<String>,
     /// How many values one evaluation reads; derived axes may build on derived axes.
     pub(super) cost: u64,
@@ -76,7 +76,9 @@ impl Axes {
 
 impl Known {
     fn new(axis: Axis, at: Range<usize>) -> Known {
-        let real = if axis.is_derived() { BTreeSet::new() } else { BTreeSet::from([axis.name.clone()]) };
+        let mut real = if axis.is_derived() { BTreeSet::new() } else { BTreeSet::from([axis.name.clone()]) };
+        // What is found for each value of an axis depends on that axis.
+        real.extend(axis.search().into_iter().flat_map(|search| search.per.iter().cloned()));
         Known {
             attributes: attribute_names(&axis),
             axis,

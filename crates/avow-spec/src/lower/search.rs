@@ -37,6 +37,10 @@ pub(super) fn axes(cx: &Cx<'_>, axes: &mut Axes) {
             continue;
         }
         let node = &entry.value;
+        if !per(cx, axes, node) {
+            axes.broken(&entry.key);
+            continue;
+        }
         match node.get("kind").and_then(|kind| kind.text()) {
             Some("bisection") => bisection(cx, axes, entry),
             Some("argmin") => best(cx, axes, entry, Extreme::Smallest),
@@ -46,6 +50,32 @@ pub(super) fn axes(cx: &Cx<'_>, axes: &mut Axes) {
             _ => axes.broken(&entry.key),
         }
     }
+}
+
+/// Whether the axes under `per` can be those of one search each.
+fn per(cx: &Cx<'_>, axes: &Axes, node: &Node) -> bool {
+    let mut well = true;
+    let mut seen = BTreeSet::new();
+    for (name, at) in per_of(node) {
+        let Some(known) = axes.get(name) else {
+            no_axis(cx, axes, name, at);
+            well = false;
+            continue;
+        };
+        let chosen = ["over", "budget"].iter().any(|key| node.get(key).and_then(|n| n.text()) == Some(name));
+        let listed = !matches!(known.axis.points, Points::Derived(_) | Points::Probed(_) | Points::Search(_));
+        let message = match (chosen, listed, seen.insert(name)) {
+            (true, ..) => {
+                format!("the search chooses on `{name}`, so it cannot be one search for each value of it")
+            }
+            (_, false, _) => format!("the values of the axis `{name}` are not listed"),
+            (_, _, false) => format!("`{name}` is named twice"),
+            _ => continue,
+        };
+        cx.push(Diagnostic::error("search", at, message).hint("`per` names axes under `axes`"));
+        well = false;
+    }
+    well
 }
 
 /// What all searches have.
@@ -64,6 +94,8 @@ fn search_of(entry: &Entry, method: Method, over: &str, stand_in: Value, point: 
         _ => Gather::Mean,
     };
     let at_most = node.get("at_most").and_then(|n| n.integer()).and_then(|n| u64::try_from(n).ok());
+    let found = State::Found(Found { value: stand_in, within: None, probes: 0, point });
+    let per: Vec<String> = per_of(node).map(|(name, _)| name.to_owned()).collect();
     Points::Search(Box::new(Search {
         method,
         over: over.to_owned(),
@@ -71,10 +103,20 @@ fn search_of(entry: &Entry, method: Method, over: &str, stand_in: Value, point: 
         measure,
         reduce,
         at_most: at_most.unwrap_or(AT_MOST),
+        ended: per.iter().take(1).map(|_| (Vec::new(), found.clone())).collect(),
+        per,
         asked: Vec::new(),
         consulted: Vec::new(),
-        state: State::Found(Found { value: stand_in, within: None, probes: 0, point }),
+        state: found,
     }))
+}
+
+/// The axes named under `per`, with their places.
+fn per_of(node: &Node) -> impl Iterator<Item = (&str, Range<usize>)> {
+    let named = node.get("per");
+    let listed = named.and_then(|named| named.items()).into_iter().flatten();
+    let alone = named.filter(|named| named.items().is_none());
+    alone.into_iter().chain(listed).filter_map(|named| Some((named.text()?, named.span.clone())))
 }
 
 fn measured(text: &str) -> (String, String) {
