@@ -166,6 +166,14 @@ fn a_killed_run_is_closed_and_its_processes_are_ended_by_the_next() {
     let history = sandbox.history();
     assert_eq!(history.runs[0].state.closed, Some(Closing::Abandoned));
     assert_eq!(history.runs[0].state.counts().lost, 1);
+    // The ledger knows where its journal ends, as of any run.
+    let ledger = fs::read_dir(sandbox.path(".avow/ledger")).unwrap().flatten();
+    let ledger =
+        ledger.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|end| end == "jsonl"));
+    let text = fs::read_to_string(ledger.expect("the run was announced")).unwrap();
+    let ends =
+        text.lines().filter(|line| line.contains("\"run-closed\"") && line.contains(&history.runs[0].name));
+    assert_eq!(ends.count(), 1, "{text}");
 }
 
 /// Whether the folder of some attempt holds a file of this name.

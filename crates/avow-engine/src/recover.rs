@@ -15,6 +15,7 @@ use avow_model::action::ENCODING;
 use avow_model::attempt::{Attempt, AttemptId, Host, Outcome, Timestamp, Usage};
 use avow_model::digest::ActionDigest;
 use avow_model::journal::{Closing, Damage, Event, Journal, Opened, RunState};
+use avow_model::ledger::Entry;
 use avow_model::plan::Terms;
 use avow_store::journal::{self, JournalFile};
 use avow_store::ledger;
@@ -24,6 +25,7 @@ use avow_store::{JournalWriter, LedgerFile, Project, RecordStore, Recorded, Shar
 
 use crate::clock::now;
 use crate::error::EngineError;
+use crate::register;
 
 /// A run that had died.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,9 +122,25 @@ fn close(
     writer.append(at, Event::Closed { how: Closing::Abandoned })?;
     writer.sync()?;
     learn(project, index, &records, Some((writer.run().to_owned(), writer.length())))?;
+    told_of_end(project, &opened.experiment, &writer)?;
     presence::forget(project, &file.run)?;
     let lost = orphans.into_iter().map(|o| o.member).collect();
     Ok(Some(Recovered { run: file.run.clone(), lost, survivors }))
+}
+
+/// Notes in the ledger where the journal of a run ends that the ledger knows, as the run itself would have.
+fn told_of_end(project: &Project, experiment: &str, writer: &JournalWriter) -> Result<(), EngineError> {
+    let ledger = LedgerFile::of(project, experiment)?;
+    let read = ledger.read()?;
+    let run = |entry: &Entry| entry.fields.get("run").and_then(|run| run.as_str()) == Some(writer.run());
+    let opened = read.entries().into_iter().any(|entry| entry.kind == "run-opened" && run(entry));
+    match writer.head() {
+        Some(head) if opened => {
+            ledger.run_closed(writer.run(), head).map_err(register::appended)?;
+            Ok(())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Takes back what attempts that are lost left for the next one, and removes their folders. Before their journal is

@@ -359,6 +359,17 @@ async fn several_processes_of_a_stage_can_talk_to_each_other() {
 }
 
 #[tokio::test]
+async fn shared_memory_is_no_place_to_meet() {
+    let Some(place) = Place::new(Confinement::Deny, &[]) else { return };
+    let text = "n=/dev/shm/avow-meeting-$$; mkfifo $n 2>&1 || ln -s /etc/hosts $n 2>&1 || mkdir $n && echo a > $n/a && rm -r $n && echo memory; \
+                python3 -c 'import os, socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' $n 2>&1 | tail -n 1 || true";
+    let (outcome, said, _) = place.says(text).await;
+    assert_eq!(outcome, Outcome::Succeeded, "{said}");
+    assert_eq!(said.matches("ermission denied").count(), 3, "{said}");
+    assert!(said.contains("memory\n"), "{said}");
+}
+
+#[tokio::test]
 async fn what_held_is_recorded() {
     let off = Bench::with(|config| config.confinement = Some(Confinement::None));
     assert_eq!(off.run(&words(&["true"])).await.host.confinement, "none");

@@ -6,15 +6,19 @@ use avow_audit::evidence::Fate;
 use avow_audit::lineage::Address;
 use avow_audit::{Audit, Evidence};
 use avow_model::digest::{Artifact, BlobDigest};
-use avow_model::expand;
+use avow_model::expand::{self, Member};
+use avow_model::plan::Plan;
+use avow_planner::{Reason, Target};
 use avow_store::materialise::{MaterialiseError, publish};
-use avow_store::{BlobStore, StoreError};
+use avow_store::{BlobStore, RecordStore, StoreError};
 use serde_json::json;
 
 use crate::args;
+use crate::commands::plan::forecast;
 use crate::context::{Planned, Reading, Spec};
 use crate::exit::Exit;
 use crate::failure;
+use crate::large::LARGE;
 use crate::output::{Failure, Output};
 
 /// One artifact to copy.
@@ -29,12 +33,18 @@ pub fn get(args: &args::Get, output: &Output) -> Result<Exit, Failure> {
     let spec = Spec::open(args.spec.as_deref())?;
     let planned = spec.plan_as_run(output)?;
     let reading = Reading::open(&spec.project, &planned.plan.experiment)?;
-    let audit = Audit::gather(&planned.plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
-    super::verdict::guard(&spec, &reading, &audit, args.peek, ("get", &args.artifact))?;
-    let evidence = audit.evidence();
-    let wanted = find(&planned, &reading, evidence, &args.artifact)?;
-    let artifacts: Vec<Artifact> = wanted.iter().map(|one| one.artifact).collect();
-    super::verdict::note_sealed(&spec, evidence, "get", &artifacts)?;
+    let wanted = match alone(&spec, &planned, &reading, &args.artifact)? {
+        Some(wanted) => wanted,
+        None => {
+            let audit =
+                Audit::gather(&planned.plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
+            super::verdict::guard(&spec, &reading, &audit, args.peek, ("get", &args.artifact))?;
+            let wanted = find(&planned, &reading, audit.evidence(), &args.artifact)?;
+            let artifacts: Vec<Artifact> = wanted.iter().map(|one| one.artifact).collect();
+            super::verdict::note_sealed(&spec, audit.evidence(), "get", &artifacts)?;
+            wanted
+        }
+    };
     let mut copied = Vec::new();
     for (position, one) in wanted.iter().enumerate() {
         let target = target(args, &wanted, position);
@@ -90,6 +100,47 @@ fn refused(error: MaterialiseError, target: &std::path::Path) -> Failure {
     }
 }
 
+/// What is wanted, by a look at its members and what they read from alone; `None` where that does not tell: a registered
+/// plan may hide values until all of it is complete, what is sealed is noted when it is read, and of a member that a run would make again the evidence knows more.
+fn alone(
+    spec: &Spec,
+    planned: &Planned,
+    reading: &Reading,
+    text: &str,
+) -> Result<Option<Vec<Wanted>>, Failure> {
+    let plan = &planned.plan;
+    let sealed = plan.stages.iter().flat_map(|stage| stage.outputs.values()).any(|output| output.holdout);
+    if sealed || spec.project.registrations().exists() {
+        return Ok(None);
+    }
+    let Ok(Address::Named { stage, name, at }) = Address::parse(plan, text) else { return Ok(None) };
+    let pairs: Vec<String> = at.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
+    let target = if pairs.is_empty() { stage.clone() } else { format!("{stage}[{}]", pairs.join(",")) };
+    let Ok(target) = Target::parse(plan, &target) else { return Ok(None) };
+    if target.members(plan).nth(LARGE as usize).is_some() {
+        return Ok(None);
+    }
+    let planner = forecast(planned, reading, vec![target.clone()])?;
+    let mut found = Vec::new();
+    for member in target.members(plan) {
+        let Some(Reason::Reused { attempt }) = planner.reason(member) else { return Ok(None) };
+        let recorded = reading.index.attempt(attempt).map_err(failure::store)?;
+        let outputs = recorded.as_ref().map(|recorded| &recorded.attempt.outputs);
+        let Some(produced) = outputs.and_then(|outputs| outputs.get(&name)) else { return Ok(None) };
+        found.push(Wanted::of(plan, member, &name, produced.artifact));
+    }
+    Ok((!found.is_empty()).then_some(found))
+}
+
+impl Wanted {
+    fn of(plan: &Plan, member: Member, name: &str, artifact: Artifact) -> Wanted {
+        let declared = &plan.stages[member.stage as usize];
+        let path = declared.outputs.get(name).map_or(name, |o| o.path.as_str());
+        let file = path.rsplit('/').next().unwrap_or(path).to_owned();
+        Wanted { label: format!("{}.{name}", expand::label(plan, member)), file, artifact }
+    }
+}
+
 fn find(
     planned: &Planned,
     reading: &Reading,
@@ -129,10 +180,7 @@ fn named(
             cell.values().any(|(a, v)| a == axis && v.to_string() == *value)
         };
         if let (true, Some(artifact)) = (at.iter().all(matches), stands.outputs.get(name)) {
-            let path = declared.outputs.get(name).map_or(name, |o| o.path.as_str());
-            let file = path.rsplit('/').next().unwrap_or(path).to_owned();
-            let label = format!("{}.{name}", evidence.label(member.member));
-            found.push(Wanted { label, file, artifact: *artifact });
+            found.push(Wanted::of(plan, member.member, name, *artifact));
         }
     }
     found

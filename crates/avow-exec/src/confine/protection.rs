@@ -145,7 +145,13 @@ impl Protection {
         let mut paths: Vec<(String, BitFlags<AccessFs>)> = Vec::new();
         paths.extend(DEVICES.map(|path| (path.to_owned(), write)));
         paths.extend(DEVICE_FOLDERS.map(|path| (path.to_owned(), write)));
-        paths.push(("/dev/shm".to_owned(), AccessFs::from_write(ABI::V3)));
+        // Nor sockets, pipes or links: what is shared is memory, and no meeting place of stages.
+        let meeting = AccessFs::MakeSock
+            | AccessFs::MakeFifo
+            | AccessFs::MakeSym
+            | AccessFs::MakeChar
+            | AccessFs::MakeBlock;
+        paths.push(("/dev/shm".to_owned(), AccessFs::from_write(ABI::V3) & !meeting));
         let cards = fs::read_dir("/dev").into_iter().flatten().flatten();
         let nvidia = cards.filter(|e| e.file_name().as_encoded_bytes().starts_with(b"nvidia"));
         paths.extend(nvidia.map(|e| (e.path().to_string_lossy().into_owned(), write)));
