@@ -88,6 +88,26 @@ fn a_module_of_the_standard_library_can_be_started() {
     assert!(run.stderr.contains("neither a module of the project nor installed"), "{}", run.stderr);
 }
 
+/// Packages that a person installed for themselves are found like all others.
+#[test]
+fn a_package_in_the_home_runs_again_when_it_is_upgraded() {
+    let sandbox = project("python3 main.py ${outputs.out}");
+    sandbox.file("main.py", IMPORTER);
+    let home = sandbox.root().with_file_name("own-home");
+    let mut asked = Command::new("python3");
+    asked.args(["-c", "import site; print(site.getusersitepackages())"]).env("HOME", &home);
+    let asked = asked.output().expect("python3 starts");
+    let site = PathBuf::from(String::from_utf8(asked.stdout).expect("it is a path").trim());
+    fs::create_dir_all(&site).expect("it is ours");
+    let sandbox = sandbox.env("HOME", home.to_str().expect("our names are UTF-8"));
+    fs::write(site.join("upper.py"), "VALUE = 1\n").expect("it is ours");
+    runs_again(&sandbox);
+    is_reused(&sandbox);
+    fs::write(site.join("upper.py"), "VALUE = 2\n").expect("it is ours");
+    runs_again(&sandbox);
+    is_reused(&sandbox);
+}
+
 const IMPORTER: &str = "import sys, upper\nopen(sys.argv[1], 'w').write(str(upper.VALUE))\n";
 
 #[test]

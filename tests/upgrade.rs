@@ -1,7 +1,7 @@
 //! A store that an earlier version wrote is read, and what it holds is reused: nobody recomputes for an upgrade.
 //!
-//! The stores under `tests/frozen/` were made by programs of their time (`tests/frozen/make.sh`) and are never
-//! changed.
+//! The stores under `tests/frozen/` were made by programs of their time (`tests/frozen/make.sh`, `make2.sh`) and are
+//! never changed.
 
 use avow_model::journal::Event;
 use avow_testkit::Sandbox;
@@ -171,4 +171,34 @@ fn a_forged_alias_is_not_believed() {
     sandbox.remove(".avow/aliases");
     let judged = sandbox.avow(&["verdict", "--json"]).with_code(0).json();
     assert_eq!(judged["verdicts"], honest["verdicts"]);
+}
+
+/// Encoding 2 named a lock file by its bytes, comments included.
+#[test]
+fn everything_in_a_store_of_encoding_2_is_reused_although_its_lock_has_comments() {
+    let sandbox = thawed("v2");
+    let run = sandbox.avow(&["run"]).with_code(0);
+    assert!(run.stderr.contains("0 executed, 3 reused"), "{}", run.stderr);
+    assert!(!run.stderr.contains("recorded under encoding"), "nothing of it is in doubt: {}", run.stderr);
+    assert_eq!(reused(&sandbox), ["double[n=1]", "double[n=2]", "double[n=3]"]);
+    assert_eq!(sandbox.list(".avow/aliases"), ["2.jsonl"]);
+    // From now on it may be written as anybody likes.
+    sandbox.file("requirements.txt", "first==1.0\nsecond == 2.0\n");
+    assert_eq!(sandbox.executes(&["run"]), [""; 0]);
+    sandbox.file("requirements.txt", "first==1.1\nsecond==2.0\n");
+    assert_eq!(sandbox.executes(&["run"]), ["double[n=1]", "double[n=2]", "double[n=3]"]);
+    sandbox.avow(&["store", "check"]).expect_code(0);
+}
+
+#[test]
+fn a_registration_of_encoding_2_is_still_the_registration_whatever_comments_its_lock_has() {
+    let sandbox = thawed("v2");
+    let before = sandbox.avow(&["verdict", "--json"]).with_code(0).json();
+    assert!(before.to_string().contains("confirmatory"), "{before}");
+    sandbox.avow(&["run"]).expect_code(0);
+    let after = sandbox.avow(&["verdict", "--json"]).with_code(0).json();
+    assert_eq!(after["verdicts"], before["verdicts"]);
+    assert_eq!(after["standing"], before["standing"]);
+    sandbox.avow(&["lineage", "double.double[n=2]"]).expect_code(0);
+    sandbox.avow(&["store", "check"]).expect_code(0);
 }

@@ -193,7 +193,7 @@ pub fn topic(change: &Change) -> Topic {
         Subject::Stage => match first {
             "code" => Topic::Code,
             "inputs" => Topic::Data,
-            "environment" | "toolchain" | "loads" | "env" | "hardware" => Topic::Environment,
+            "environment" | "image" | "toolchain" | "loads" | "env" | "hardware" => Topic::Environment,
             _ => Topic::Stages,
         },
     }

@@ -52,6 +52,7 @@ fn experiment() -> Lab {
         manager: "uv".to_owned(),
         path: "uv.lock".to_owned(),
         lock: BlobDigest::of(b"lock"),
+        as_written: None,
     });
     let mut score = stage("score", &[], MeasurementFormat::TidyJsonLines);
     score.inputs.insert("models".to_owned(), output("train", vec!["seed".to_owned()]));

@@ -14,8 +14,8 @@ pub use exchange::{
 };
 pub use prml::{Prml, PrmlExport, PrmlVerify};
 pub use registration::{
-    Amend, Diff, Invalidate, Ledger, LedgerArg, LedgerOpen, LedgerProve, LedgerVerify, LedgerWitness,
-    Register, Retract, Trust, Witnesses,
+    Accepting, Amend, Diff, Invalidate, Ledger, LedgerArg, LedgerOpen, LedgerProve, LedgerVerify,
+    LedgerWitness, Register, Retract, Trust, Witnesses,
 };
 
 /// Experiments that can be checked: declared before, run with provenance, judged by the registered rule.

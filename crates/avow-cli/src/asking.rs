@@ -1,7 +1,7 @@
 //! A world that notes what a spec asked of it, so that the answers can be compared later.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use avow_model::digest::{Artifact, BlobDigest, TreeDigest};
 use avow_spec::{Answered, Asked as Loading, Found, World};
@@ -25,6 +25,9 @@ pub struct Asked {
     loads: BTreeMap<Loading, Answered>,
     libraries: BTreeMap<String, Vec<String>>,
     installed: BTreeMap<String, Option<BTreeMap<String, String>>>,
+    images: BTreeMap<String, Result<String, String>>,
+    /// Texts that the spec had kept, for a world that keeps them.
+    kept: BTreeSet<String>,
 }
 
 /// What is at a path.
@@ -76,6 +79,7 @@ impl Asked {
             + self.loads.len()
             + self.libraries.len()
             + self.installed.len()
+            + self.images.len()
     }
 
     /// Whether the world answers every question as it did. Content that is asked for is stored where the world
@@ -91,6 +95,8 @@ impl Asked {
             && self.libraries.iter().all(|(program, files)| world.libraries(program) == *files)
             && self.installed.iter().all(|(word, packages)| world.installed(word) == *packages)
             && self.loads.iter().all(|(asked, loads)| world.loads(asked) == *loads)
+            && self.images.iter().all(|(path, image)| world.image(path) == *image)
+            && self.kept.iter().all(|text| world.keep(text) == BlobDigest::of(text.as_bytes()))
     }
 }
 
@@ -142,6 +148,15 @@ impl World for Asking<'_, '_> {
 
     fn artifact(&self, path: &str) -> Result<Artifact, String> {
         answer(&mut self.asked.borrow_mut().artifacts, path, || self.world.artifact(path))
+    }
+
+    fn image(&self, path: &str) -> Result<String, String> {
+        answer(&mut self.asked.borrow_mut().images, path, || self.world.image(path))
+    }
+
+    fn keep(&self, text: &str) -> BlobDigest {
+        self.asked.borrow_mut().kept.insert(text.to_owned());
+        self.world.keep(text)
     }
 
     fn reference(&self, path: &str) -> Result<Artifact, String> {

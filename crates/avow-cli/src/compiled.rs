@@ -80,6 +80,8 @@ struct Head {
     terms: BTreeMap<String, Terms>,
     code: BTreeMap<String, Vec<String>>,
     brief: Option<Brief>,
+    /// What a plan knows of its lock files beside its record.
+    locks: BTreeMap<String, BlobDigest>,
 }
 
 /// A diagnostic in the file.
@@ -162,7 +164,11 @@ fn find(project: &Project, key: BlobDigest, world: &ProjectWorld<'_>, want_plan:
         return None;
     }
     let plan = match head.good && want_plan {
-        true => Some(Arc::new(rmp_serde::from_slice(plan).ok()?)),
+        true => {
+            let mut plan: Plan = rmp_serde::from_slice(plan).ok()?;
+            plan.set_locks_as_written(&head.locks);
+            Some(Arc::new(plan))
+        }
         false => None,
     };
     Some(Compiled {
@@ -186,6 +192,7 @@ fn keep(project: &Project, key: BlobDigest, asked: Asked, compiled: &Compiled) {
         terms: compiled.terms.clone(),
         code: compiled.code.clone(),
         brief: compiled.plan.as_deref().and_then(Brief::of),
+        locks: compiled.plan.as_deref().map(Plan::locks_as_written).unwrap_or_default(),
     };
     let plan = compiled.plan.as_deref().map(rmp_serde::to_vec_named).transpose();
     let (Ok(head), Ok(plan)) = (rmp_serde::to_vec_named(&head), plan) else {

@@ -210,10 +210,12 @@ fn demands(stage: &Stage) -> Action {
         inputs: stage.inputs.values().filter_map(known).collect(),
         code: stage.code,
         environment: None,
+        lock_as_written: None,
         toolchain: stage.toolchain.clone(),
         loads: stage.loads,
         outputs: BTreeMap::new(),
         hardware: None,
+        image: None,
         repetition: None,
         network: false,
     }

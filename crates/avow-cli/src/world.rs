@@ -301,6 +301,19 @@ impl World for ProjectWorld<'_> {
         }
     }
 
+    fn image(&self, path: &str) -> Result<String, String> {
+        avow_exec::image::identity(&self.root.join(path)).map_err(|error| chain(&error))
+    }
+
+    fn keep(&self, text: &str) -> BlobDigest {
+        if let Depth::Store { blobs, .. } = self.depth
+            && let Err(error) = blobs.put(text.as_bytes())
+        {
+            self.failed.borrow_mut().get_or_insert(error);
+        }
+        BlobDigest::of(text.as_bytes())
+    }
+
     fn reference(&self, path: &str) -> Result<Artifact, String> {
         let full = self.root.join(path);
         match self.depth {

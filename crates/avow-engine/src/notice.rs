@@ -82,7 +82,7 @@ pub struct Report {
     pub tally: Tally,
     /// Members whose last attempt failed, with that outcome.
     pub failures: Vec<(String, Outcome)>,
-    /// Actions whose attempts under an earlier encoding were taken over by this run.
+    /// Actions whose attempts under encoding 1, which named less, were taken over by this run.
     pub migrated: u64,
     /// Wall time in milliseconds.
     pub wall: i64,

@@ -95,10 +95,12 @@ async fn main() -> Result<(), Failure> {
         inputs: [("in".to_owned(), Artifact::Blob(blobs.put(b"an input\n")?))].into(),
         code: None,
         environment: None,
+        lock_as_written: None,
         toolchain: BTreeMap::new(),
         loads: None,
         outputs: BTreeMap::new(),
         hardware: None,
+        image: None,
         repetition: None,
         network: false,
     };

@@ -27,10 +27,12 @@ fn action(command: Command, input: BlobDigest, output: bool) -> Action {
         inputs: [("in".to_owned(), Artifact::Blob(input))].into(),
         code: None,
         environment: None,
+        lock_as_written: None,
         toolchain: BTreeMap::new(),
         loads: None,
         outputs: if output { [("out".to_owned(), slot)].into() } else { BTreeMap::new() },
         hardware: None,
+        image: None,
         repetition: None,
         network: false,
     }

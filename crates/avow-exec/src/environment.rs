@@ -101,6 +101,11 @@ impl Environment {
         self.0.get(std::ffi::OsStr::new("PATH")).cloned().unwrap_or_default()
     }
 
+    /// The names of its variables.
+    pub(crate) fn names(&self) -> impl Iterator<Item = OsString> + '_ {
+        self.0.keys().cloned()
+    }
+
     /// Sets a variable that belongs to the attempt.
     pub(crate) fn set(&mut self, name: &str, value: &Path) {
         self.0.insert(name.into(), value.into());

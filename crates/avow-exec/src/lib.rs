@@ -30,6 +30,7 @@ pub mod fetch;
 mod folder;
 mod host;
 pub mod identity;
+pub mod image;
 mod inputs;
 mod local;
 mod notify;

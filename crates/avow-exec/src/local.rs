@@ -38,6 +38,7 @@ use crate::environment::{Base, CHECKPOINT, Environment};
 use crate::family::{Family, become_subreaper, exceeded_file_size};
 use crate::fault::{ExecError, Fault, at, machine};
 use crate::folder::{Folder, Folders};
+use crate::image::{self, Container, Images, Inside};
 use crate::inputs;
 use crate::observe::{self, Observation, Observer, Purpose};
 use crate::program::{self, Program, Shells};
@@ -113,6 +114,7 @@ struct Shared {
     shells: Shells,
     null: File,
     host: Host,
+    images: Images,
 }
 
 impl LocalExecutor {
@@ -150,7 +152,18 @@ impl LocalExecutor {
         let book = Book::new(Path::new(&config.base.home), &config.bounds, &config.avow, blobs_folder);
         let shells = Shells::probe(&config.base.path);
         let folders = Folders::new(config.work.clone());
-        Ok(Self(Arc::new(Shared { config, folders, blobs, held, book, observer, shells, null, host })))
+        Ok(Self(Arc::new(Shared {
+            config,
+            folders,
+            blobs,
+            held,
+            book,
+            observer,
+            shells,
+            null,
+            host,
+            images: Images::default(),
+        })))
     }
 
     /// This machine as it is recorded with every attempt, `confinement` being that of a stage that may not use
@@ -249,6 +262,8 @@ struct Draft {
     given: Given,
     checkpoint: Option<Checkpoint>,
     continues: Vec<AttemptId>,
+    /// How it was confined, where not as this executor confines.
+    confinement: Option<String>,
 }
 
 impl Shared {
@@ -268,8 +283,9 @@ impl Shared {
             Err(Fault::Outcome(outcome)) => outcome,
             Err(Fault::Ours(error)) => return Err(error),
         };
-        let Draft { outputs, stdout, stderr, usage, reads, continues, .. } = draft;
-        let host = Host { confinement: self.held.words(self.offline(action)), ..self.host.clone() };
+        let Draft { outputs, stdout, stderr, usage, reads, continues, confinement, .. } = draft;
+        let confinement = confinement.unwrap_or_else(|| self.held.words(self.offline(action)));
+        let host = Host { confinement, ..self.host.clone() };
         let finished = now();
         Ok(Execution { outcome, outputs, stdout, stderr, reads, usage, host, started, finished, continues })
     }
@@ -331,7 +347,10 @@ impl Shared {
         secrets: Option<&Arc<Scrubber>>,
     ) -> Result<(), Fault> {
         let run = folder.run();
-        let laid = if self.held.protection.is_some() { Laid::Link } else { Laid::Copy };
+        let container = self.container(action, terms, attempt, draft)?;
+        // Inside an image what a link leads to is mounted so that it cannot be written.
+        let guarded = self.held.protection.is_some() || container.is_some();
+        let laid = if guarded { Laid::Link } else { Laid::Copy };
         let linked = inputs::lay(&run, action, self.blobs.as_ref(), laid)?;
         let mut limits = self.limits(terms);
         if limits.disk.is_some() {
@@ -345,11 +364,21 @@ impl Shared {
             environment.set(CHECKPOINT, checkpoint.inside());
         }
         let path = environment.path();
-        let program =
-            program::resolve(action, &run, &path, &self.shells, &self.config.avow).map_err(not_started)?;
+        let program = match &container {
+            Some(container) => {
+                let inside = self.inside([&run, &temporary], &linked, action, terms, &environment);
+                Container::variables().for_each(|(name, value)| environment.set(name, Path::new(&value)));
+                container.program(&action.command, inside)
+            }
+            None => program::resolve(action, &run, &path, &self.shells, &self.config.avow),
+        };
+        let program = program.map_err(not_started)?;
         let clock = Instant::now();
         let known = folder.take_rules();
-        let rules = self.rules(known, folder, action, &program, &path, &linked)?;
+        let rules = match container {
+            None => self.rules(known, folder, action, &program, &path, &linked)?,
+            Some(_) => None,
+        };
         folder.set_rules(rules);
         let grants = || self.book.grants(action, &program.file, &self.config.work, &path);
         let observe = |purpose| self.observer.begin(grants(), purpose);
@@ -376,6 +405,9 @@ impl Shared {
         let ended = family.end();
         let logged = logging.finish();
         let (ended, others) = ended.map_err(|source| lost(attempt, source))?;
+        if let (Some(container), How::Signal(_)) = (&container, ended.how) {
+            container.remove(&path);
+        }
         let wall = clock.elapsed();
         if let Some(observation) = observation {
             self.seen(observation, draft)?;
@@ -405,6 +437,46 @@ impl Shared {
         }
         draft.outputs = outputs::publish(&run, &action.outputs, self.blobs.as_ref())?;
         Ok(())
+    }
+
+    /// What runs the image of an action; `None` where it names none. The runtime confines such an attempt, and what it
+    /// does inside is not observed.
+    fn container(
+        &self,
+        action: &Action,
+        terms: &Terms,
+        attempt: &AttemptId,
+        draft: &mut Draft,
+    ) -> Result<Option<Container>, Fault> {
+        let Some(identity) = &action.image else { return Ok(None) };
+        let (source, project) = (terms.image.as_deref(), self.config.bounds.project.as_deref());
+        let container = self.images.container(identity, source, project, &self.config.base.path, attempt);
+        let container =
+            container.map_err(|reason| Fault::Outcome(Outcome::Failed(Failure::Machine(reason))))?;
+        draft.confinement = Some(container.words(action.network || self.config.bounds.network));
+        draft.purpose = None;
+        Ok(Some(container))
+    }
+
+    /// What passes from an attempt into its container.
+    fn inside<'a>(
+        &'a self,
+        folders: [&'a Path; 2],
+        linked: &'a [inputs::Linked],
+        action: &Action,
+        terms: &Terms,
+        environment: &Environment,
+    ) -> Inside<'a> {
+        let outside =
+            linked.iter().map(inputs::Linked::target).filter(|path| !path.starts_with(self.book.blobs()));
+        let blobs = (!linked.is_empty()).then(|| self.book.blobs());
+        let secrets = terms.secrets.iter().map(Into::into);
+        Inside {
+            folders,
+            reads: blobs.into_iter().chain(outside).collect(),
+            variables: image::passed(environment.names().chain(secrets), &action.env),
+            network: action.network || self.config.bounds.network,
+        }
     }
 
     /// Takes in what was seen of an attempt.

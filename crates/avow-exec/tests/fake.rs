@@ -24,10 +24,12 @@ fn action(text: &str) -> Action {
         inputs: BTreeMap::new(),
         code: None,
         environment: None,
+        lock_as_written: None,
         toolchain: BTreeMap::new(),
         loads: None,
         outputs: [("f".to_owned(), slot("f/")), ("o".to_owned(), slot("o"))].into(),
         hardware: None,
+        image: None,
         repetition: None,
         network: false,
     }

@@ -12,6 +12,8 @@
 //! | permission to use the network | yes | it may change what is captured |
 //! | shared libraries and installed packages that the programs load, and the shell | yes | since encoding 2 |
 //! | encoding version | yes | in the record's kind, and in the fields that are there |
+//! | image that the command runs in, by the digest of its manifest | yes | wherever it is had from |
+//! | comments, order and layout of a lock file | no | since encoding 3 |
 //! | stage name, spec path, comments, key order, description | no | renaming must not invalidate |
 //! | modification times, absolute paths, host, user, session, tool version | no | |
 //! | resources, priority, retries, timeout, executor | no | how fast, not what; kept in the attempt |
@@ -29,7 +31,7 @@ use crate::value::Value;
 
 /// The encoding of the actions that this program makes. It has nothing to do with the version of the program:
 /// it rises only where the same work gets another digest, and then [`Action::earlier`] says which it had.
-pub const ENCODING: u32 = 2;
+pub const ENCODING: u32 = 3;
 
 /// Everything that can change the bytes of a member's outputs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,9 +47,13 @@ pub struct Action {
     /// Code, laid out at its project paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<TreeDigest>,
-    /// The environment's lock file.
+    /// The environment's lock file, in its plain form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<BlobDigest>,
+    /// That file as it is written, where that is not its plain form. Not part of the action: only its earlier names
+    /// are made of it.
+    #[serde(skip)]
+    pub lock_as_written: Option<BlobDigest>,
     /// Programs that are not project files, by the word in the command.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub toolchain: BTreeMap<String, BlobDigest>,
@@ -65,6 +71,9 @@ pub struct Action {
     /// Whether it may use the network.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub network: bool,
+    /// The image that it runs in: the digest of its manifest, `sha256:…`; the name of one that nothing pins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
 }
 
 /// What is started.
@@ -107,13 +116,19 @@ pub struct Slot {
 }
 
 impl Action {
-    /// The names of the same work under earlier encodings, with their numbers; nothing where all of them named it
-    /// as now.
+    /// The names of the same work under earlier encodings, with their numbers, latest first; nothing where all of them
+    /// named it as now. Encoding 2 named a lock file by its bytes; encoding 1 did not know what programs load.
     pub fn earlier(&self) -> Vec<(u32, ActionDigest)> {
-        match self.loads {
-            None => Vec::new(),
-            Some(_) => vec![(1, Action { loads: None, ..self.clone() }.digest())],
+        let environment = self.lock_as_written.or(self.environment);
+        let second = Action { environment, ..self.clone() };
+        let mut names = Vec::new();
+        if environment != self.environment {
+            names.push((2, second.digest()));
         }
+        if self.loads.is_some() {
+            names.push((1, Action { loads: None, ..second }.digest()));
+        }
+        names
     }
 }
 
@@ -138,6 +153,7 @@ pub fn changes(old: &Action, new: &Action) -> Vec<Change> {
     maps("input", &old.inputs, &new.inputs, |a| a.short(), &mut out);
     single("code", old.code.as_ref(), new.code.as_ref(), |d| d.short(), &mut out);
     single("environment lock", old.environment.as_ref(), new.environment.as_ref(), |d| d.short(), &mut out);
+    single("image", old.image.as_ref(), new.image.as_ref(), String::clone, &mut out);
     maps("program", &old.toolchain, &new.toolchain, |d| d.short(), &mut out);
     single("what its programs load", old.loads.as_ref(), new.loads.as_ref(), |d| d.short(), &mut out);
     maps("output", &old.outputs, &new.outputs, |slot| format!("{slot:?}"), &mut out);

@@ -75,12 +75,14 @@ pub fn bind(
         inputs,
         code: stage.code,
         environment: stage.environment.as_ref().map(|e| e.lock),
+        lock_as_written: stage.environment.as_ref().and_then(|e| e.as_written),
         toolchain: stage.toolchain.clone(),
         loads: stage.loads,
         outputs: slots(stage),
         hardware: stage.hardware.clone(),
         repetition: if stage.repeats { cell.index("repeat") } else { None },
         network: stage.kind == Some(Kind::Capture),
+        image: stage.image.as_ref().map(|image| image.identity.clone()),
     };
     Ok(Bound { action, blobs })
 }

@@ -97,6 +97,9 @@ pub struct Stage {
     /// The hardware class the result depends on, where the spec says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware: Option<String>,
+    /// The image that its command runs in, where it does not run on the machine itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<Image>,
 }
 
 /// What a stage starts.
@@ -126,8 +129,20 @@ pub struct Environment {
     pub manager: String,
     /// The lock file's path in the project.
     pub path: String,
-    /// Its content.
+    /// Its content, in the plain form that a lock has whatever comments and order it was written with.
     pub lock: BlobDigest,
+    /// Its content as it is written, where that is another. Not part of the plan: see [`Plan::earlier`].
+    #[serde(skip)]
+    pub as_written: Option<BlobDigest>,
+}
+
+/// The image that a stage's command runs in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Image {
+    /// Where it is had from: `name@sha256:…`, `name:tag`, or the path of an OCI layout or archive in the project.
+    pub name: String,
+    /// What it is: the digest of its manifest, `sha256:…`; of a tag, which pins nothing, the name.
+    pub identity: String,
 }
 
 /// One input of a stage.
@@ -306,6 +321,9 @@ pub struct Terms {
     /// Secrets that it gets as environment variables: names only, sorted. The values are the executor's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
+    /// Where the image is had from that the action names: see [`Image::name`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
 }
 
 /// What makes a value of the right shape no plan.
@@ -350,14 +368,39 @@ impl Plan {
         self.pilot.iter().any(|predicate| predicate.truth(&|name| cell.lookup(name)) == Ok(true))
     }
 
-    /// The names of this plan under earlier encodings; nothing where all of them named it as now.
+    /// The names of this plan under earlier encodings, latest first; nothing where all of them named it as now.
     pub fn earlier(&self) -> Vec<PlanDigest> {
-        if self.stages.iter().all(|stage| stage.loads.is_none()) {
-            return Vec::new();
-        }
+        let mut names = Vec::new();
         let mut plain = self.clone();
-        plain.stages.iter_mut().for_each(|stage| stage.loads = None);
-        vec![plain.digest()]
+        let locks = plain.stages.iter_mut().filter_map(|stage| stage.environment.as_mut());
+        let mut changed = false;
+        for lock in locks {
+            changed |= lock.as_written.is_some_and(|written| written != lock.lock);
+            lock.lock = lock.as_written.unwrap_or(lock.lock);
+        }
+        if changed {
+            names.push(plain.digest());
+        }
+        if plain.stages.iter().any(|stage| stage.loads.is_some()) {
+            plain.stages.iter_mut().for_each(|stage| stage.loads = None);
+            names.push(plain.digest());
+        }
+        names
+    }
+
+    /// The lock files as they are written, by stage, as far as they are not in their plain form.
+    pub fn locks_as_written(&self) -> BTreeMap<String, BlobDigest> {
+        let written = |stage: &Stage| Some((stage.name.clone(), stage.environment.as_ref()?.as_written?));
+        self.stages.iter().filter_map(written).collect()
+    }
+
+    /// Gives a plan that was read from its record what [`Plan::locks_as_written`] told of it.
+    pub fn set_locks_as_written(&mut self, written: &BTreeMap<String, BlobDigest>) {
+        for stage in &mut self.stages {
+            if let Some(environment) = &mut stage.environment {
+                environment.as_written = written.get(&stage.name).copied();
+            }
+        }
     }
 
     /// Whether a digest that was written down names this plan, under this encoding or an earlier one. An earlier

@@ -12,7 +12,7 @@ use avow_model::canonical::{Record, RecordError};
 use avow_model::digest::{ActionDigest, Artifact, TreeDigest};
 use avow_model::expand::{self, Member};
 use avow_model::op::Kind;
-use avow_model::plan::{Environment, Keep, Output, Plan, Program, Source, Stage, Terms};
+use avow_model::plan::{Environment, Image, Keep, Output, Plan, Program, Source, Stage, Terms};
 use avow_model::template::Template;
 use avow_model::tree::Tree;
 use avow_model::value::Value;
@@ -23,8 +23,12 @@ fn sample() -> Plan {
     let mut stage =
         shell("train", "python3 train.py --wd ${axes.wd} --n ${params.n} ${inputs.data}", &["wd"]);
     stage.code = Some(Tree::default().digest());
-    stage.environment =
-        Some(Environment { manager: "uv".to_owned(), path: "uv.lock".to_owned(), lock: blob("lock") });
+    stage.environment = Some(Environment {
+        manager: "uv".to_owned(),
+        path: "uv.lock".to_owned(),
+        lock: blob("lock"),
+        as_written: None,
+    });
     stage.toolchain = BTreeMap::from([("python3".to_owned(), blob("python 3.11"))]);
     stage.env = BTreeMap::from([("LEVEL".to_owned(), template("${params.level}"))]);
     stage.inputs = BTreeMap::from([("data".to_owned(), file("data.csv", "1,2"))]);
@@ -266,12 +270,14 @@ fn where_and_when_it_runs_is_not_in() {
         inputs: _,
         code: _,
         environment: _,
+        lock_as_written: _,
         toolchain: _,
         loads: _,
         outputs,
         hardware: _,
         repetition: _,
         network: _,
+        image: _,
     } = action(&sample(), "train");
     assert!(matches!(command, Command::Shell(_)));
     let Slot { path: _, folder: _, optional: _, keep: _ } = &outputs["out"];
@@ -288,6 +294,42 @@ fn where_and_when_it_runs_is_not_in() {
 }
 
 #[test]
+fn the_image_is_in_and_where_it_is_had_from_is_not() {
+    let image = |name: &str, identity: &str| {
+        let mut plan = sample();
+        plan.stages[0].image = Some(Image { name: name.to_owned(), identity: identity.to_owned() });
+        action(&plan, "train").digest()
+    };
+    assert_eq!(image("a.org/python@sha256:1", "sha256:1"), image("images/python.tar", "sha256:1"));
+    assert_ne!(image("a.org/python@sha256:1", "sha256:1"), image("a.org/python@sha256:2", "sha256:2"));
+    assert_ne!(image("a.org/python@sha256:1", "sha256:1"), action(&sample(), "train").digest());
+}
+
+#[test]
+fn how_a_lock_is_written_is_not_in_but_names_what_was_made_before() {
+    let lock = |text: &str| {
+        let mut plan = sample();
+        plan.stages[0].environment.as_mut().unwrap().lock = blob(text);
+        plan
+    };
+    let mut written = lock("plain");
+    written.set_locks_as_written(&BTreeMap::from([("train".to_owned(), blob("with comments"))]));
+    let (now, then) = (action(&written, "train"), action(&lock("with comments"), "train"));
+    assert_eq!(now.digest(), action(&lock("plain"), "train").digest());
+    assert_eq!(written.digest(), lock("plain").digest());
+    assert_eq!(now.earlier(), [(2, then.digest())]);
+    assert_eq!(written.earlier(), [lock("with comments").digest()]);
+    assert!(written.is_named(lock("with comments").digest()));
+    // Encoding 1 knew nothing of what programs load either.
+    written.stages[0].loads = Some(blob("loads"));
+    let names: Vec<u32> =
+        action(&written, "train").earlier().into_iter().map(|(encoding, _)| encoding).collect();
+    assert_eq!(names, [2, 1]);
+    assert_eq!(action(&written, "train").earlier()[1].1, then.digest());
+    assert_eq!(written.earlier()[1], lock("with comments").digest());
+}
+
+#[test]
 fn terms_are_not_in() {
     let terms = Terms {
         cpus: 8,
@@ -298,10 +340,11 @@ fn terms_are_not_in() {
         retries: 1,
         checkpoint: Some("ckpt".to_owned()),
         secrets: vec!["TOKEN".to_owned()],
+        image: Some("a:1".to_owned()),
     };
     let words: BTreeSet<String> =
         serde_json::to_value(&terms).unwrap().as_object().unwrap().keys().cloned().collect();
-    assert_eq!(words.len(), 8);
+    assert_eq!(words.len(), 9);
     let plan = sample();
     for record in [
         serde_json::to_value(action(&plan, "train")).unwrap(),

@@ -58,10 +58,12 @@ fn action() -> Action {
         inputs: BTreeMap::from([("inputs/data".to_owned(), Artifact::Blob(blob("1,2\n")))]),
         code: Some(tree().digest()),
         environment: Some(blob("lock")),
+        lock_as_written: None,
         toolchain: BTreeMap::from([("python3".to_owned(), blob("python"))]),
         loads: None,
         outputs: BTreeMap::from([("model".to_owned(), slot)]),
         hardware: Some("gpu".to_owned()),
+        image: None,
         repetition: Some(2),
         network: true,
     }
@@ -157,8 +159,12 @@ fn whole_plan() -> Plan {
         shell("make", "make ${axes.wd} --seed ${axes.seed.init} > ${outputs.out}", &["seed", "wd"]);
     make.kind = Some(Kind::Train);
     make.code = Some(tree().digest());
-    make.environment =
-        Some(Environment { manager: "uv".to_owned(), path: "uv.lock".to_owned(), lock: blob("lock") });
+    make.environment = Some(Environment {
+        manager: "uv".to_owned(),
+        path: "uv.lock".to_owned(),
+        lock: blob("lock"),
+        as_written: None,
+    });
     make.env.insert("A".to_owned(), template("${params.n}"));
     make.inputs.insert("data".to_owned(), file("data.csv", "1,2\n"));
     make.determinism = Determinism::Tolerance(avow_model::claim::Tolerance { absolute: 0.0, relative: 1e-5 });

@@ -12,7 +12,7 @@ use avow_model::claim::{
 };
 use avow_model::op::MEASUREMENTS_FILE;
 use avow_model::plan::{
-    Determinism, Input, Keep, MeasurementFile, Output, Plan, Program, Reuse, Source, Stage, Terms,
+    Determinism, Image, Input, Keep, MeasurementFile, Output, Plan, Program, Reuse, Source, Stage, Terms,
 };
 use avow_model::search::{self, Choice, Dimension, Extreme, Gather, Goal, Method as Way, Search, Until};
 use avow_model::value::Value;
@@ -200,6 +200,7 @@ fn search(search: &Search) -> Yaml {
             map.put("goal", extreme(&ask.goal));
         }
     }
+    map.list("per", search.per.iter().map(|axis| Yaml::from(axis.as_str())));
     map.put("measure", format!("{}.{}", search.stage, search.measure));
     map.put(
         "reduce",
@@ -228,7 +229,9 @@ fn stage(stage: &Stage, terms: Option<&Terms>, code: &[String], repeat: Option<u
     let operation = matches!(stage.program, Program::Op { .. });
     if !operation {
         map.put("code", Yaml::Sequence(texts(code).collect()));
+        let image = |image: &Image| [("image".to_owned(), Yaml::from(image.name.as_str()))].into_iter();
         match &stage.environment {
+            None if stage.image.is_some() => map.map("environment", stage.image.iter().flat_map(image)),
             Some(environment) => map.map(
                 "environment",
                 [(environment.manager.clone(), Yaml::from(environment.path.as_str()))].into_iter(),

@@ -5,7 +5,14 @@
 //! them. Names and versions are compared as PEP 503 and PEP 440 say: `Foo_Bar` is `foo-bar`, `1.0` is `1.0.0`, and a
 //! local part (`2.1+cpu`) matters only where the lock has one.
 
+mod conda;
+mod open;
+mod plain;
+
 use std::collections::{BTreeMap, BTreeSet};
+
+pub use open::{Open, open};
+pub use plain::plain;
 
 /// The packages that a lock file pins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,15 +65,13 @@ impl Lock {
 
     /// Packages of the project itself (`editable`, `virtual`, …) pin nothing; markers make any of them optional.
     fn uv(&mut self, text: &str) {
-        for block in text.split("[[package]]").skip(1) {
-            let field = |key: &str| {
-                let lines = block.lines().take_while(|line| !line.starts_with('['));
-                lines.filter_map(|line| line.split_once('=')).find(|(name, _)| name.trim() == key)
-            };
-            let own = field("source").is_some_and(|(_, source)| {
-                ["editable", "virtual", "directory", "path"].iter().any(|kind| source.contains(kind))
+        let Ok(lock) = toml::from_str::<toml::Table>(text) else { return };
+        for package in lock.get("package").and_then(|packages| packages.as_array()).into_iter().flatten() {
+            let source = package.get("source").and_then(|source| source.as_table());
+            let own = source.is_some_and(|source| {
+                ["editable", "virtual", "directory", "path"].iter().any(|kind| source.contains_key(*kind))
             });
-            let value = |key| field(key).map(|(_, value)| value.trim().trim_matches('"'));
+            let value = |key| package.get(key).and_then(|value| value.as_str());
             if let (Some(name), Some(version), false) = (value("name"), value("version"), own) {
                 self.pin(name, version, false);
             }
@@ -87,22 +92,22 @@ impl Lock {
 
     /// What conda installs may be no Python package at all, so nothing of it has to be found.
     fn conda(&mut self, text: &str) {
-        let mut name = None;
-        for line in text.lines().map(str::trim) {
-            if line.contains("://") {
-                self.archive(line);
-            } else if let Some(found) = line.strip_prefix("- name:") {
-                name = Some(found.trim().trim_matches(['"', '\'']).to_owned());
-            } else if let (Some(version), Some(name)) = (line.strip_prefix("version:"), &name) {
-                self.pin(name, version, false);
-            } else if let Some(wanted) = line.strip_prefix("- ") {
-                let wanted = wanted.split(" #").next().unwrap_or(wanted).trim_matches(['"', '\'']);
-                match wanted.contains("==") {
-                    true => self.requirement(wanted, false),
-                    false => self.spaced(wanted),
-                }
+        if text.lines().any(|line| line.trim() == plain::EXPLICIT) {
+            return text
+                .lines()
+                .map(str::trim)
+                .filter(|line| line.contains("://"))
+                .for_each(|line| self.archive(line));
+        }
+        let wanted = conda::wanted(text);
+        for line in &wanted.dependencies {
+            match line.contains("==") {
+                true => self.requirement(line, false),
+                false => self.spaced(line),
             }
         }
+        wanted.pip.iter().for_each(|line| self.requirement(line, false));
+        wanted.locked.iter().for_each(|(name, version)| self.pin(name, version, false));
     }
 
     /// `name=1.2=build`

@@ -59,6 +59,16 @@ pub trait World {
     /// The content of an input file or folder, or why it cannot be had.
     fn artifact(&self, path: &str) -> Result<Artifact, String>;
 
+    /// The digest of the manifest (`sha256:…`) of an image in the project, an OCI layout or archive; or why it is none.
+    fn image(&self, path: &str) -> Result<String, String> {
+        Err(format!("nobody can read `{path}`"))
+    }
+
+    /// Keeps a text that no file of the project has, where content is kept; its digest.
+    fn keep(&self, text: &str) -> BlobDigest {
+        BlobDigest::of(text.as_bytes())
+    }
+
     /// The content of a file or folder that stays where it is, in the project (relative) or elsewhere (absolute).
     fn reference(&self, path: &str) -> Result<Artifact, String> {
         self.artifact(path)

@@ -168,6 +168,7 @@ impl Graph {
             repeats: false,
             determinism: Determinism::Bytes,
             hardware: None,
+            image: None,
         }
     }
 }

@@ -425,6 +425,12 @@ impl Builder<'_> {
         if let Some(environment) = &stage.environment {
             on.push(edge("environment", None, self.environment(environment)));
         }
+        if let Some(image) = &stage.image {
+            let (to, name, identity) =
+                (format!("image:{}", image.identity), image.name.clone(), image.identity.clone());
+            self.put(&to, Thing::Image { name, identity }, Vec::new());
+            on.push(edge("image", None, to));
+        }
         if let Program::Op { name, identity, .. } = &stage.program {
             let to = format!("operation:{name}@{identity}");
             self.put(&to, Thing::Operation { name: name.clone(), identity: identity.clone() }, Vec::new());

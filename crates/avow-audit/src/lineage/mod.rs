@@ -83,7 +83,7 @@ pub struct Node {
 /// A relation to another node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Edge {
-    /// The code of the relation: `written-by`, `stands`, `attempted`, `input`, `code`, `program`, `environment`,
+    /// The code of the relation: `written-by`, `stands`, `attempted`, `input`, `code`, `program`, `environment`, `image`,
     /// `operation`, `made-by`, `from`, `file`, `selects`, `diverged`, `wrote`, `ran-on`, `under`, `older-than`, `in`.
     pub relation: &'static str,
     /// Which one, where a node has several of the relation: a mount path, a word, a path in a tree.
@@ -214,6 +214,13 @@ pub enum Thing {
         path: String,
         /// Its content.
         lock: BlobDigest,
+    },
+    /// The image that a command runs in.
+    Image {
+        /// Where it is had from.
+        name: String,
+        /// The digest of its manifest; the name of one that nothing pins.
+        identity: String,
     },
     /// A built-in operation.
     Operation {

@@ -77,6 +77,7 @@ pub fn stage(name: &str, scope: &[&str], format: MeasurementFormat) -> Stage {
         repeats: false,
         determinism: Determinism::Bytes,
         hardware: None,
+        image: None,
     }
 }
 

@@ -41,6 +41,17 @@ pub struct Trust {
     pub authority: Vec<PathBuf>,
 }
 
+/// What a spec may be registered with although it is a warning.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct Accepting {
+    /// Accept an environment that no lock file pins, or one that leaves versions open; the ledger says so.
+    #[arg(long)]
+    pub accept_unpinned: bool,
+    /// Accept every warning, e.g. also a claim that cannot be decided; the ledger says which.
+    #[arg(long)]
+    pub accept_warnings: bool,
+}
+
 /// `avow register`
 #[derive(Debug, Args)]
 pub struct Register {
@@ -51,9 +62,8 @@ pub struct Register {
     /// Show nothing but a commitment until `avow ledger open`: not the plan, the claims, nor the experiment's name.
     #[arg(long)]
     pub embargo: bool,
-    /// Register although the environment is not pinned or a claim cannot be decided.
-    #[arg(long)]
-    pub accept_warnings: bool,
+    #[command(flatten)]
+    pub accepting: Accepting,
     /// Print as JSON.
     #[arg(long)]
     pub json: bool,
@@ -86,9 +96,8 @@ pub struct Amend {
     /// Leave the plan as it is, and decide between registrations on two sides of a fork: this one counts.
     #[arg(long, value_name = "ENTRY", conflicts_with = "explain")]
     pub adopt: Option<String>,
-    /// Amend although the environment is not pinned or a claim cannot be decided.
-    #[arg(long)]
-    pub accept_warnings: bool,
+    #[command(flatten)]
+    pub accepting: Accepting,
     /// Print as JSON.
     #[arg(long)]
     pub json: bool,

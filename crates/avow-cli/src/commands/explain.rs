@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use avow_engine::EngineError;
 use avow_exec::{Barred, Config, Confinement, Denial, LocalExecutor, Watch};
-use avow_model::action::{Action, Change, ENCODING, changes};
+use avow_model::action::{Action, Change, changes};
 use avow_model::attempt::{Attempt, AttemptId};
 use avow_model::canonical::Record;
 use avow_model::digest::{ActionDigest, BlobDigest, TreeDigest};
@@ -161,7 +161,7 @@ fn one(
     let encoding = standing
         .as_ref()
         .map(|recorded| recorded.attempt.encoding)
-        .filter(|encoding| *encoding < ENCODING && plan.stages[member.stage as usize].loads.is_some());
+        .filter(|encoding| *encoding == 1 && plan.stages[member.stage as usize].loads.is_some());
     let (waiting, continues) = match (standing, digest) {
         (Some(standing), _) => (None, standing.attempt.continues),
         (None, Some(digest)) => checkpoints(project, reading, digest)?,

@@ -1,9 +1,12 @@
 //! `avow register` and `avow amend`: plan, claims and analysis are frozen in the ledger before any result exists,
 //! and changed openly afterwards.
 
+use std::collections::BTreeSet;
+
 use avow_audit::Deviation;
 use avow_engine::{Freeze, Registered, Session};
 use avow_model::plan::Plan;
+use avow_spec::Diagnostic;
 use serde_json::{Value, json};
 
 use crate::args;
@@ -23,7 +26,7 @@ use crate::world::{Depth, ProjectWorld};
 pub fn register(args: &args::Register, output: &Output) -> Result<Exit, Failure> {
     let spec = Spec::open(args.spec.spec.as_deref())?;
     let wanted = wanted(&spec, &args.witnesses)?;
-    let (plan, done) = frozen(&spec, args.accept_warnings, output, |session, freeze| {
+    let (plan, done) = frozen(&spec, args.accepting, output, |session, freeze| {
         let written = match args.embargo {
             true => avow_engine::embargo(session, freeze),
             false => avow_engine::register(session, freeze),
@@ -56,7 +59,7 @@ pub fn amend(args: &args::Amend, output: &Output) -> Result<Exit, Failure> {
     let explained = explanations(&spec, &args.explain, output)?;
     let before =
         args.same_as.as_deref().map(|old| equivalence::comparable(&spec, old, output)).transpose()?;
-    let (plan, done) = frozen(&spec, args.accept_warnings, output, |session, mut freeze| {
+    let (plan, done) = frozen(&spec, args.accepting, output, |session, mut freeze| {
         if !explained.is_empty() {
             freeze.circumstances.insert("explains".to_owned(), json!(explained));
         }
@@ -146,26 +149,50 @@ fn adopt(spec: &Spec, entry: &str, reason: &str, json: bool, output: &Output) ->
 /// Makes the plan of a spec, everything of it stored, and writes it down.
 fn frozen(
     spec: &Spec,
-    accept_warnings: bool,
+    accepting: args::Accepting,
     output: &Output,
     write: impl FnOnce(&Session, Freeze<'_>) -> Result<Registered, Failure>,
 ) -> Result<(std::sync::Arc<Plan>, Registered), Failure> {
     // Problems are found before anything is stored.
-    let all = spec.problems(output)?.diagnostics;
-    if !all.is_empty() && !accept_warnings {
-        let rendered = diagnostics::render(&spec.shown, &spec.text, &all, output.colour);
-        return Err(Failure::new(Exit::SpecInvalid, "a registration is for ever, and the spec has warnings")
-            .after(rendered)
-            .hint("mend them, or accept them: `--accept-warnings`"));
-    }
+    let accepted = accepted(spec, accepting, output)?;
     let session = super::run::session(&spec.project, output, None)?;
     let (blobs, stamps) = (&*session.blobs, &*session.index);
     let planned = spec.plan_with(&ProjectWorld::new(spec, Depth::Store { blobs, stamps }), output)?;
     let plan = planned.plan;
-    let circumstances = circumstances::of(spec, &plan)?;
+    let mut circumstances = circumstances::of(spec, &plan)?;
+    if !accepted.is_empty() {
+        circumstances.insert("accepted".to_owned(), json!(accepted));
+    }
     let freeze = Freeze { plan: &plan, spec: spec.text.as_bytes(), circumstances };
     let done = write(&session, freeze)?;
     Ok((plan, done))
+}
+
+/// The code of the warnings that an environment is not pinned.
+const UNPINNED: &str = "unpinned";
+
+/// The kinds of warning that a spec has, each accepted; a spec with others is not registered.
+fn accepted(spec: &Spec, accepting: args::Accepting, output: &Output) -> Result<BTreeSet<String>, Failure> {
+    let all = spec.problems(output)?.diagnostics;
+    let open = |found: &&Diagnostic| {
+        !(accepting.accept_warnings || accepting.accept_unpinned && found.code == UNPINNED)
+    };
+    let refused: Vec<Diagnostic> = all.iter().filter(open).cloned().collect();
+    if refused.is_empty() {
+        return Ok(all.into_iter().map(|found| found.code.to_owned()).collect());
+    }
+    let rendered = diagnostics::render(&spec.shown, &spec.text, &refused, output.colour);
+    let (reason, hint) = match refused.iter().all(|found| found.code == UNPINNED) {
+        true => (
+            "a registration is for ever, and nothing pins the environment",
+            "pin it, or accept that it is not: `--accept-unpinned`; the ledger will say so",
+        ),
+        false => (
+            "a registration is for ever, and the spec has warnings",
+            "mend them, or accept them: `--accept-warnings`",
+        ),
+    };
+    Err(Failure::new(Exit::SpecInvalid, reason).after(rendered).hint(hint))
 }
 
 fn told(

@@ -124,10 +124,12 @@ pub fn action(command: Command) -> Action {
         inputs: BTreeMap::new(),
         code: None,
         environment: None,
+        lock_as_written: None,
         toolchain: BTreeMap::new(),
         loads: None,
         outputs: BTreeMap::new(),
         hardware: None,
+        image: None,
         repetition: None,
         network: false,
     }

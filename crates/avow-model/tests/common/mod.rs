@@ -47,6 +47,7 @@ pub fn shell(name: &str, text: &str, scope: &[&str]) -> Stage {
         repeats: false,
         determinism: Determinism::Bytes,
         hardware: None,
+        image: None,
     }
 }
 

@@ -28,12 +28,17 @@ pub(crate) static DETERMINISM: &[Word] = &[
 
 static ENVIRONMENT: Table = Table {
     name: "environment",
-    about: "The lock file that a stage's environment was made from: one of these.",
+    about: "The lock file that a stage's environment was made from, or the image that it runs in: one of these.",
     keys: &[
         key("uv", Shape::Path, "", "a `uv.lock`"),
         key("pip", Shape::Path, "", "a requirements file with every version pinned"),
         key("conda", Shape::Path, "", "an `environment.yml` or conda lock file"),
-        later("image", "a container image by digest"),
+        key(
+            "image",
+            Shape::Text,
+            "",
+            "an image that the command runs in: `name@sha256:…`, or an OCI layout or archive in the project",
+        ),
         later("nix", "a `flake.lock`"),
     ],
     with: &[],
@@ -211,7 +216,7 @@ static STAGE_KEYS: &[Key] = &[
         "environment",
         ENVIRONMENT_KEY,
         "the lock file beside the spec, for Python",
-        "the lock file of its environment, or `none`",
+        "the lock file of its environment, the image that it runs in, or `none`",
     ),
     key(
         "env",

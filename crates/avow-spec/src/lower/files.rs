@@ -7,6 +7,7 @@ use std::rc::Rc;
 use avow_model::digest::{BlobDigest, TreeDigest};
 
 mod environment;
+mod image;
 mod loads;
 mod scripts;
 
@@ -55,7 +56,11 @@ pub(super) fn fill(cx: &Cx<'_>, drafts: &mut [Draft<'_>]) {
     for draft in drafts.iter_mut().filter(|d| d.op.is_none()) {
         let Some(run) = draft.node.get("run") else { continue };
         let mut named = named(cx, draft, run);
-        let foreign = code(cx, draft, &mut named, &mut known);
+        let elsewhere = image::fill(cx, draft);
+        let foreign = code(cx, draft, &mut named, &mut known, elsewhere);
+        if elsewhere {
+            continue;
+        }
         toolchain(cx, draft, &named, &mut known.programs);
         loads::fill(cx, draft, run, &named, &foreign, &mut known.loads);
         environment::fill(cx, draft, run, &named, &foreign);
@@ -213,7 +218,14 @@ fn file(cx: &Cx<'_>, draft: &Draft<'_>, text: &str) -> Option<String> {
 }
 
 /// Sets the code of a stage; returns the packages from elsewhere that it imports.
-fn code(cx: &Cx<'_>, draft: &mut Draft<'_>, named: &mut Named, known: &mut Known) -> BTreeSet<String> {
+/// A command that runs `elsewhere`, in an image, may start modules that nobody here has.
+fn code(
+    cx: &Cx<'_>,
+    draft: &mut Draft<'_>,
+    named: &mut Named,
+    known: &mut Known,
+    elsewhere: bool,
+) -> BTreeSet<String> {
     let mut foreign = BTreeSet::new();
     let paths: BTreeSet<String> = match draft.node.get("code") {
         Some(node) => {
@@ -229,7 +241,7 @@ fn code(cx: &Cx<'_>, draft: &mut Draft<'_>, named: &mut Named, known: &mut Known
             for (module, at) in &named.modules {
                 match python::module(cx.world, module) {
                     Some(files) => scripts.extend(files),
-                    None if python::is_standard(module) => {}
+                    None if elsewhere || python::is_standard(module) => {}
                     None => foreign.extend(outside(cx, draft, module, at, &named.interpreters)),
                 }
             }

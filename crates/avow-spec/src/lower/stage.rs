@@ -6,7 +6,7 @@ use std::ops::Range;
 use avow_model::claim::Tolerance;
 use avow_model::digest::{BlobDigest, TreeDigest};
 use avow_model::op::{Kind, OpSignature};
-use avow_model::plan::{Determinism, Environment, Program, Reuse, Stage, Terms};
+use avow_model::plan::{Determinism, Environment, Image, Program, Reuse, Stage, Terms};
 use avow_model::template::Template;
 
 use super::axes::Axes;
@@ -45,6 +45,7 @@ pub(super) struct Draft<'a> {
     pub(super) toolchain: BTreeMap<String, BlobDigest>,
     pub(super) loads: Option<BlobDigest>,
     pub(super) environment: Option<Environment>,
+    pub(super) image: Option<Image>,
 }
 
 impl Draft<'_> {
@@ -67,6 +68,7 @@ impl Draft<'_> {
             repeats: self.repeat.is_some(),
             determinism: self.determinism,
             hardware: self.node.get("hardware").and_then(|n| n.text()).map(str::to_owned),
+            image: self.image,
         })
     }
 }
@@ -175,6 +177,7 @@ fn draft<'a>(
         toolchain: BTreeMap::new(),
         loads: None,
         environment: None,
+        image: None,
     };
     seeds_named(cx, axes, &draft);
     draft

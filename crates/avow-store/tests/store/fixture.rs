@@ -55,10 +55,12 @@ pub fn action(command: &str) -> Action {
         inputs: Default::default(),
         code: None,
         environment: None,
+        lock_as_written: None,
         toolchain: Default::default(),
         loads: None,
         outputs: [("out".to_owned(), slot(Keep::Content)), ("big".to_owned(), slot(Keep::Digest))].into(),
         hardware: None,
+        image: None,
         repetition: None,
         network: false,
     }

@@ -204,6 +204,9 @@ impl<'a> Drawing<'a> {
                 (Kind::Means, format!("code {}", tree.short()), named(files.collect()))
             }
             Thing::Program { word, digest } => (Kind::Means, format!("program {word}"), vec![digest.short()]),
+            Thing::Image { name, identity } => {
+                (Kind::Means, format!("image {name}"), vec![short(identity).to_owned()])
+            }
             Thing::Environment { manager, path, lock } => {
                 (Kind::Means, format!("environment {path}"), vec![format!("{manager}, {}", lock.short())])
             }

@@ -76,6 +76,8 @@ fn thing(what: &Thing) -> String {
         Thing::Url { url, digest } => format!("{url} ({})", digest.short()),
         Thing::Code { tree } => tree.to_string(),
         Thing::Program { word, digest } => format!("{word} ({})", digest.short()),
+        Thing::Image { name, identity } if name.ends_with(identity) => format!("image {name}"),
+        Thing::Image { name, identity } => format!("image {name} ({identity})"),
         Thing::Environment { manager, path, lock } => format!("{manager} {path} ({})", lock.short()),
         Thing::Operation { name, identity } => format!("{name} ({})", short(identity)),
     }

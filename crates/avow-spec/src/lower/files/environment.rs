@@ -3,16 +3,19 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use avow_model::digest::Artifact;
+use avow_model::digest::{Artifact, BlobDigest};
 use avow_model::plan::Environment;
 
 use super::loads::interpreters;
 use super::{Named, project_path};
 use crate::diagnostic::Diagnostic;
-use crate::lock::{Lock, Mismatch};
+use crate::lock::{self, Lock, Mismatch, Open};
 use crate::lower::Cx;
 use crate::lower::stage::Draft;
 use crate::tree::Node;
+
+/// The code of every warning that an environment is not pinned; `avow register --accept-unpinned` accepts these.
+pub(crate) const UNPINNED: &str = "unpinned";
 
 /// The managers in the order in which their lock files are looked for, with the files' names.
 const LOCKS: &[(&str, &[&str])] = &[
@@ -41,7 +44,9 @@ pub(super) fn fill(
             Ok(Artifact::Blob(lock)) => {
                 unpinned(cx, manager, &path, &at);
                 compared(cx, (manager, &path), &interpreters(draft, named), given.is_some(), &at);
-                draft.environment = Some(Environment { manager: manager.to_owned(), path, lock });
+                let (digest, as_written) = in_plain_form(cx, manager, &path, lock);
+                let manager = manager.to_owned();
+                draft.environment = Some(Environment { manager, path, lock: digest, as_written });
             }
             Ok(Artifact::Tree(_)) => {
                 let message = format!("`{path}` is a folder, not a lock file");
@@ -60,8 +65,22 @@ pub(super) fn fill(
             crate::diagnostic::listed(names)
         );
         let hint = "put a `uv.lock` or a pinned `requirements.txt` beside the spec";
-        cx.push(Diagnostic::warning("environment", draft.at.clone(), message).hint(hint));
+        cx.push(Diagnostic::warning(UNPINNED, draft.at.clone(), message).hint(hint));
     }
+}
+
+/// The digest of a lock file's plain form, and that of the file where it is another.
+fn in_plain_form(
+    cx: &Cx<'_>,
+    manager: &str,
+    path: &str,
+    written: BlobDigest,
+) -> (BlobDigest, Option<BlobDigest>) {
+    let Some(plain) = cx.world.text(path).and_then(|text| lock::plain(manager, &text)) else {
+        return (written, None);
+    };
+    let lock = cx.world.keep(&plain);
+    (lock, (lock != written).then_some(written))
 }
 
 fn declared(cx: &Cx<'_>, node: &Node) -> Option<(&'static str, String, Range<usize>)> {
@@ -98,32 +117,18 @@ fn beside(cx: &Cx<'_>) -> Option<(&'static str, String)> {
     None
 }
 
-/// A lock file that leaves versions open is no lock.
+/// A lock file that leaves something open is no lock.
 fn unpinned(cx: &Cx<'_>, manager: &str, path: &str, at: &Range<usize>) {
-    let Some(text) = cx.world.text(path) else { return };
-    let open = match manager {
-        "pip" => text.lines().map(str::trim).find(|line| requirement(line) && !pinned(line)),
-        "conda" => text.lines().map(str::trim).find(|line| {
-            line.strip_prefix("- ")
-                .is_some_and(|d| !d.ends_with(':') && !d.contains('=') && !d.contains("://"))
-                && !["- defaults", "- conda-forge", "- nodefaults"].contains(line)
-        }),
-        _ => None,
+    let Some(open) = cx.world.text(path).and_then(|text| lock::open(manager, &text)) else { return };
+    let short = |line: String| line.chars().take(60).collect::<String>();
+    let message = match open {
+        Open::Versions(line) => format!("`{path}` leaves versions open: `{}`", short(line)),
+        Open::Elsewhere(line) => {
+            format!("`{path}` names what is no part of it, and may change: `{}`", short(line))
+        }
     };
-    if let Some(line) = open {
-        let message =
-            format!("`{path}` leaves versions open: `{}`", line.chars().take(60).collect::<String>());
-        let hint = "pin every version: `pip freeze`, `uv lock` or `conda-lock` writes such a file";
-        cx.push(Diagnostic::warning("unpinned", at.clone(), message).hint(hint));
-    }
-}
-
-fn requirement(line: &str) -> bool {
-    line.starts_with(|c: char| c.is_ascii_alphanumeric())
-}
-
-fn pinned(line: &str) -> bool {
-    line.contains("==") || line.contains(" @ ")
+    let hint = "pin every version: `pip freeze`, `uv lock` or `conda-lock` writes such a file";
+    cx.push(Diagnostic::warning(UNPINNED, at.clone(), message).hint(hint));
 }
 
 /// So many packages are named.
