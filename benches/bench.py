@@ -60,6 +60,13 @@ def build(*what):
     return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
 
 
+def shown_budget(result):
+    if result.budget is None:
+        return "", ""
+    budget = f"{result.budget:g} ×" if result.anchor else f"{result.budget:g} {result.unit}"
+    return budget, "met" if result.met else "**missed**"
+
+
 def table(results):
     yield "| work | Avow | anchor | ratio | budget | |"
     yield "|---|--:|--:|--:|--:|---|"
@@ -67,8 +74,7 @@ def table(results):
         ours = f"{result.ours:.3f} s" if result.unit == "s" else f"{result.ours:.0f} {result.unit}"
         anchor = f"{result.against} {result.anchor:.3f} s" if result.anchor else ""
         ratio = f"{result.measured:.2f}" if result.anchor else ""
-        budget = f"{result.budget:g} ×" if result.anchor else f"{result.budget:g} {result.unit}"
-        verdict = "met" if result.met else "**missed**"
+        budget, verdict = shown_budget(result)
         note = f"; {result.note}" if result.note else ""
         yield f"| {result.what} | {ours} | {anchor} | {ratio} | {budget} | {verdict}{note} |"
 
@@ -90,16 +96,21 @@ TAKES = {"pipeline": 4, "large": 3, "big": 1, "many": 0.5, "cells": 0.5}
 
 
 def measure(chosen, bench):
-    """All rows that fit; (results, names of those that did not)."""
-    results, left = [], []
+    """All rows that fit; (results, names of those that did not, those that failed and why)."""
+    results, left, failed = [], [], []
     began = time.monotonic()
     for name in chosen.rows or ROWS:
         if (time.monotonic() - began) / 60 + (0 if chosen.quick else TAKES.get(name, 0.3)) > chosen.minutes:
             left.append(name)
             continue
         print(f"{name}:", file=sys.stderr, flush=True)
-        results.extend(ROWS[name](bench))
-    return results, left
+        try:
+            for result in ROWS[name](bench):
+                results.append(result)
+        except (Failed, OSError, subprocess.SubprocessError) as error:
+            # What was measured before is worth as much as it was.
+            failed.append(f"{name}: {error}")
+    return results, left, failed
 
 
 def machine():
@@ -114,19 +125,18 @@ def main():
         sys.exit(f"these are measured against and not on PATH: {', '.join(absent)}")
     avow = (chosen.avow or build("-p", "avow-cli") / "avow").resolve()
     rows = chosen.rows or ROWS
-    dispatch = chosen.dispatch
+    dispatch = chosen.dispatch and chosen.dispatch.resolve()
     if "dispatch" in rows and dispatch is None and chosen.avow is None:
         dispatch = build("-p", "avow-exec", "--example", "dispatch") / "examples" / "dispatch"
     with tempfile.TemporaryDirectory(prefix="avow-bench-", dir=chosen.work, ignore_cleanup_errors=True) as work:
         bench = Bench(avow, work, chosen.rounds, chosen.sizes, chosen.gigabytes, chosen.files)
-        bench.numpy, bench.dispatch = chosen.numpy, dispatch
-        try:
-            results, left = measure(chosen, bench)
-        except Failed as failure:
-            sys.exit(f"a measured program failed: {failure}")
-    missed = sum(not result.met for result in results)
+        # Not resolved: a virtual environment's Python is a link, and knows its packages by where the link is.
+        bench.numpy, bench.dispatch = chosen.numpy and chosen.numpy.absolute(), dispatch
+        results, left, failed = measure(chosen, bench)
+    budgeted = [result for result in results if result.budget is not None]
+    within = sum(result.met for result in budgeted)
     lines = [machine() + "; medians", "", *table(results), ""]
-    lines.append(f"{len(results) - missed} of {len(results)} rows within the budget.")
+    lines.append(f"{within} of {len(budgeted)} rows within the budget.")
     skipped = [*left, *bench.left]
     if skipped:
         lines.append(f"Not measured: {', '.join(skipped)}.")
@@ -135,6 +145,8 @@ def main():
         replace_table(chosen.write, lines)
     if chosen.json:
         chosen.json.write_text(json.dumps([vars(result) for result in results], indent=1) + "\n")
+    if failed:
+        sys.exit("\n".join(["a measured program failed:", *failed]))
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ class Failed(Exception):
 
 def once(command, folder):
     """Runs a program; (seconds, largest resident set in bytes)."""
-    environment = {**os.environ, "LC_ALL": "C"}
+    environment = {**os.environ, "LC_ALL": "C", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     with open(folder / ".bench-output", "wb") as log:
         start = time.perf_counter()
         process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env=environment)

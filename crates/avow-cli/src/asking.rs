@@ -82,21 +82,43 @@ impl Asked {
             + self.images.len()
     }
 
-    /// Whether the world answers every question as it did. Content that is asked for is stored where the world
-    /// stores, as it is when a spec asks.
-    pub fn holds(&self, world: &ProjectWorld<'_>) -> bool {
-        self.looks.iter().all(|(path, seen)| Seen::from(world.look(path)) == *seen)
+    /// What the world answers now where that is another content of an input, and nothing else is: artifacts by path.
+    /// `None` where any other answer is another. Content that is asked for is stored where the world stores, as it
+    /// is when a spec asks.
+    pub fn changed(&self, world: &ProjectWorld<'_>) -> Option<Vec<(String, Artifact)>> {
+        let holds = self.looks.iter().all(|(path, seen)| Seen::from(world.look(path)) == *seen)
             && self.names.iter().all(|(folder, names)| digest_of_names(&world.names(folder)) == *names)
             && self.texts.iter().all(|(path, digest)| world.text_digest(path) == *digest)
             && self.programs.iter().all(|(word, digest)| world.program(word) == *digest)
-            && self.artifacts.iter().all(|(path, artifact)| world.artifact(path) == *artifact)
             && self.references.iter().all(|(path, artifact)| world.reference(path) == *artifact)
             && self.code.iter().all(|(paths, tree)| world.code(paths) == *tree)
             && self.libraries.iter().all(|(program, files)| world.libraries(program) == *files)
             && self.installed.iter().all(|(word, packages)| world.installed(word) == *packages)
             && self.loads.iter().all(|(asked, loads)| world.loads(asked) == *loads)
             && self.images.iter().all(|(path, image)| world.image(path) == *image)
-            && self.kept.iter().all(|text| world.keep(text) == BlobDigest::of(text.as_bytes()))
+            && self.kept.iter().all(|text| world.keep(text) == BlobDigest::of(text.as_bytes()));
+        if !holds {
+            return None;
+        }
+        let mut changed = Vec::new();
+        for (path, before) in &self.artifacts {
+            let now = world.artifact(path);
+            match (before, now) {
+                (before, now) if *before == now => {}
+                // A lock file is read as text as well, and what it says decides more than its digest.
+                _ if self.texts.contains_key(path) => return None,
+                (Ok(Artifact::Blob(_)), Ok(now @ Artifact::Blob(_)))
+                | (Ok(Artifact::Tree(_)), Ok(now @ Artifact::Tree(_))) => changed.push((path.clone(), now)),
+                _ => return None,
+            }
+        }
+        Some(changed)
+    }
+
+    /// The same questions with these answers.
+    pub fn with(mut self, changed: Vec<(String, Artifact)>) -> Asked {
+        self.artifacts.extend(changed.into_iter().map(|(path, artifact)| (path, Ok(artifact))));
+        self
     }
 }
 

@@ -5,6 +5,8 @@
 //! program file. It holds the questions with their answers; each is asked again before anything of it is used, at the
 //! cost of a look at metadata where the content was digested before. Warnings and errors are kept with it, so that a
 //! person reads the same words either way. The plan itself lies behind them and is decoded only where it is wanted.
+//! Where nothing but the content of inputs is another, the plan is the same with other digests in it: it is mended
+//! instead of lowered.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,7 +15,7 @@ use std::sync::Arc;
 
 use avow_engine::can_settle;
 use avow_model::canonical::Record;
-use avow_model::digest::{BlobDigest, PlanDigest};
+use avow_model::digest::{Artifact, BlobDigest, PlanDigest};
 use avow_model::plan::{Plan, Source, Terms};
 use avow_spec::{Diagnostic, Lowered, Severity};
 use avow_store::{Project, cache};
@@ -160,26 +162,52 @@ fn find(project: &Project, key: BlobDigest, world: &ProjectWorld<'_>, want_plan:
     let length = u64::from_be_bytes(length.try_into().ok()?);
     let (head, plan) = rest.split_at_checked(usize::try_from(length).ok()?)?;
     let head: Head = rmp_serde::from_slice(head).ok()?;
-    if head.key != key || !head.asked.holds(world) {
+    if head.key != key {
         return None;
     }
-    let plan = match head.good && want_plan {
+    let changed = head.asked.changed(world)?;
+    let mut decoded = match head.good && (want_plan || !changed.is_empty()) {
         true => {
             let mut plan: Plan = rmp_serde::from_slice(plan).ok()?;
             plan.set_locks_as_written(&head.locks);
-            Some(Arc::new(plan))
+            Some(plan)
         }
         false => None,
     };
-    Some(Compiled {
-        plan,
+    let mended = !changed.is_empty();
+    if mended {
+        mend(decoded.as_mut()?, &changed)?;
+    }
+    let compiled = Compiled {
+        plan: decoded.map(Arc::new),
         good: head.good,
         terms: head.terms,
         diagnostics: head.diagnostics.into_iter().map(Kept::diagnostic).collect(),
         reach: head.reach,
         code: head.code,
-        brief: head.brief,
-    })
+        brief: head.brief.filter(|_| !mended),
+    };
+    if mended && !world.has_failed() {
+        keep(project, key, head.asked.with(changed), &compiled);
+    }
+    Some(compiled)
+}
+
+/// Puts what the inputs at these paths hold now into a plan; `None` where that is not all that the answers decided.
+fn mend(plan: &mut Plan, changed: &[(String, Artifact)]) -> Option<()> {
+    let changed: BTreeMap<&str, Artifact> = changed.iter().map(|(path, now)| (path.as_str(), *now)).collect();
+    let locks = plan.stages.iter().filter_map(|stage| stage.environment.as_ref());
+    if locks.into_iter().any(|lock| changed.contains_key(lock.path.as_str())) {
+        return None;
+    }
+    for input in plan.stages.iter_mut().flat_map(|stage| stage.inputs.values_mut()) {
+        if let Source::Path { path, artifact } = &mut input.from
+            && let Some(now) = changed.get(path.as_str())
+        {
+            *artifact = *now;
+        }
+    }
+    Some(())
 }
 
 fn keep(project: &Project, key: BlobDigest, asked: Asked, compiled: &Compiled) {

@@ -90,7 +90,9 @@ pub async fn run_adaptive<E: Executor + 'static>(
     notify: &mut (dyn FnMut(Notice) + Send),
 ) -> Result<Report, EngineError> {
     let whole = cancel.level() == Level::Run && options.verify.is_none();
-    let (mut names, digest) = (None, plan.digest());
+    // A plan of many stages takes as long to write as to look at all that changed: it is written once.
+    let bytes = plan.to_bytes();
+    let (mut names, digest) = (None, Plan::digest_of(&bytes));
     if let Some(settling) = Settling::of(&plan, digest, &options) {
         let (own, receipt) = settled::standing(session, &settling)?;
         if let Some(receipt) = receipt.filter(|_| whole) {
@@ -101,7 +103,8 @@ pub async fn run_adaptive<E: Executor + 'static>(
     let planner = planner(&plan, options.settings.clone())?;
     let settled = Settled::new(&session.project, names, planner.tally().members);
     let phases = Phases::new(&plan, &options.settings, judge);
-    let mut engine = Engine::open(session, plan, digest, planner, options, executor, cancel, phases, notify)?;
+    let mut engine =
+        Engine::open(session, plan, (digest, &bytes), planner, options, executor, cancel, phases, notify)?;
     engine.settled = settled;
     engine.drive().await?;
     let verification = engine.verify().await?;
@@ -173,7 +176,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
     fn open(
         session: &'s Session,
         plan: Arc<Plan>,
-        digest: PlanDigest,
+        (digest, bytes): (PlanDigest, &[u8]),
         planner: Planner,
         options: Options,
         executor: Arc<E>,
@@ -186,7 +189,7 @@ impl<'s, E: Executor + 'static> Engine<'s, E> {
         // Runs are told apart by when they began, also where the clock was set back meanwhile.
         let began = now().max(latest(&session.project)?.unwrap_or_default());
         let unfinished = unfinished(session, &plan)?;
-        session.blobs.put(&plan.to_bytes())?;
+        session.blobs.put(bytes)?;
         session.blobs.sync()?;
         let opened = Opened {
             version: 1,

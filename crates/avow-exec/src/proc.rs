@@ -3,8 +3,10 @@
 //! Every function answers `None` or an empty list for a process that is gone, because that is the normal case:
 //! processes end while they are looked at.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The part of `/proc/PID/stat` that identifies a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +30,19 @@ impl Stat {
 
 /// The identity of the process `pid`.
 pub(crate) fn stat(pid: i32) -> Option<Stat> {
-    parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+    parse_stat(&whole(&format!("/proc/{pid}/stat"))?)
+}
+
+/// A file of `/proc` in one read: its length is not known beforehand, and guessing it upwards makes six of it.
+fn whole(path: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(4096);
+    // Through an adapter, because a file asks for its length first.
+    File::open(path).ok()?.take(u64::MAX).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+fn text(path: &str) -> Option<String> {
+    String::from_utf8(whole(path)?).ok()
 }
 
 fn parse_stat(bytes: &[u8]) -> Option<Stat> {
@@ -53,7 +67,7 @@ pub fn process_start(pid: u32) -> Option<u64> {
 
 /// The children that the kernel lists under one thread; `None` where it keeps no such list.
 pub(crate) fn children_of_thread(pid: i32, thread: i32) -> Option<Vec<i32>> {
-    let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")).ok()?;
+    let text = text(&format!("/proc/{pid}/task/{thread}/children"))?;
     Some(text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect())
 }
 
@@ -89,7 +103,7 @@ pub(crate) fn all() -> Vec<i32> {
 /// The processes whose parent is `pid`, found by looking at all: for kernels without a list of children.
 pub(crate) fn children_by_scan(pid: i32) -> Vec<i32> {
     let parent = |child: i32| {
-        let bytes = fs::read(format!("/proc/{child}/stat")).ok()?;
+        let bytes = whole(&format!("/proc/{child}/stat"))?;
         let end = bytes.iter().rposition(|b| *b == b')')?;
         let text = String::from_utf8_lossy(bytes.get(end + 2..)?).into_owned();
         text.split_ascii_whitespace().nth(1)?.parse::<i32>().ok()
@@ -99,7 +113,7 @@ pub(crate) fn children_by_scan(pid: i32) -> Vec<i32> {
 
 /// The value of an environment variable as the process was started with it.
 pub(crate) fn variable(pid: i32, name: &str) -> Option<String> {
-    let bytes = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let bytes = whole(&format!("/proc/{pid}/environ"))?;
     bytes.split(|b| *b == 0).find_map(|entry| {
         let value = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
         Some(String::from_utf8_lossy(value).into_owned())
@@ -108,8 +122,7 @@ pub(crate) fn variable(pid: i32, name: &str) -> Option<String> {
 
 /// Resident memory in bytes, pages shared with other processes included.
 pub(crate) fn resident(pid: i32) -> u64 {
-    let pages = fs::read_to_string(format!("/proc/{pid}/statm"))
-        .ok()
+    let pages = text(&format!("/proc/{pid}/statm"))
         .and_then(|text| text.split_ascii_whitespace().nth(1)?.parse::<u64>().ok());
     pages.unwrap_or(0) * rustix::param::page_size() as u64
 }
@@ -117,13 +130,24 @@ pub(crate) fn resident(pid: i32) -> u64 {
 /// Resident memory in bytes with shared pages divided among those who share them; `None` where the kernel does
 /// not say.
 pub(crate) fn proportional(pid: i32) -> Option<u64> {
-    kibibytes(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?, "Pss:")
+    kibibytes(&text(&format!("/proc/{pid}/smaps_rollup"))?, "Pss:")
 }
 
 /// The largest resident set the process has had so far, in bytes.
 pub(crate) fn largest_resident(pid: i32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"));
-    status.ok().and_then(|text| kibibytes(&text, "VmHWM:")).unwrap_or(0)
+    text(&format!("/proc/{pid}/status")).and_then(|text| kibibytes(&text, "VmHWM:")).unwrap_or(0)
+}
+
+/// Whether a resident set is larger than this process' own has ever been.
+pub(crate) fn exceeds_own(resident: u64) -> bool {
+    /// What the own one was when somebody looked. It only grows, so most answers need no look.
+    static OWN: AtomicU64 = AtomicU64::new(0);
+    if resident <= OWN.load(Ordering::Relaxed) {
+        return false;
+    }
+    let own = largest_resident(rustix::process::getpid().as_raw_nonzero().get());
+    OWN.fetch_max(own, Ordering::Relaxed);
+    resident > own
 }
 
 fn kibibytes(text: &str, key: &str) -> Option<u64> {

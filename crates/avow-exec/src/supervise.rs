@@ -225,12 +225,10 @@ impl Peak {
         if self.next.is_none_or(|at| at > now) {
             return;
         }
-        let own = rustix::process::getpid().as_raw_nonzero().get();
         let members = [family.pid()].into_iter().chain(proc::descendants(family.pid()));
         self.saw(&members.map(proc::largest_resident).collect::<Vec<_>>());
         self.pause = (self.pause * 2).min(LONGEST_PEAK);
-        let shown = self.seen > proc::largest_resident(own);
-        self.next = (!shown).then(|| now + self.pause);
+        self.next = (!proc::exceeds_own(self.seen)).then(|| now + self.pause);
     }
 
     fn saw(&mut self, resident: &[u64]) {
@@ -240,7 +238,6 @@ impl Peak {
     /// Bytes: the kernel's `record` where it is more than our own largest resident set, otherwise what was seen;
     /// 0 for a process that was both smaller than this one and gone within 20 ms.
     pub(crate) fn of(&self, record: u64) -> u64 {
-        let own = proc::largest_resident(rustix::process::getpid().as_raw_nonzero().get());
-        if record > own { record } else { self.seen }
+        if proc::exceeds_own(record) { record } else { self.seen }
     }
 }

@@ -74,7 +74,12 @@ pub trait Record: Serialize + DeserializeOwned {
 
     /// The digest of the canonical bytes.
     fn digest(&self) -> Self::Digest {
-        Self::wrap(*blake3::hash(&self.to_bytes()).as_bytes())
+        Self::digest_of(&self.to_bytes())
+    }
+
+    /// The digest of a record whose canonical bytes are known.
+    fn digest_of(bytes: &[u8]) -> Self::Digest {
+        Self::wrap(*blake3::hash(bytes).as_bytes())
     }
 
     /// Reads a record back and insists on its canonical form. The bytes may be anyone's.

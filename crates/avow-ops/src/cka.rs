@@ -3,7 +3,8 @@
 //! X (n × d₁) and Y (n × d₂) have paired rows. With centred columns, CKA = ‖X_cᵀY_c‖² / (‖X_cX_cᵀ‖
 //! ‖Y_cY_cᵀ‖), which lies in [0, 1] and is undefined (NaN) where a side is constant. Permuting the rows of Y
 //! leaves both norms alone, so a draw costs one sum over half of the two Gram matrices, or, where rows are
-//! many and columns few, one product of features. With several layers a side, each permutation serves all
+//! many and columns few, one product of features. Without draws the products of features are enough wherever
+//! there are fewer columns than rows. With several layers a side, each permutation serves all
 //! pairs of layers. There is deliberately no debiased or kernel form here yet, and no average over
 //! minibatches, which would be wrong for this biased form.
 
@@ -40,11 +41,12 @@ enum Form {
 }
 
 impl LinearCka {
-    /// Prepares the pairs of two lists of layers, all with the same number of rows.
+    /// Prepares the pairs of two lists of layers, all with the same number of rows, for a score under so many
+    /// permutations beside the rows as they are.
     ///
     /// # Panics
     /// Where a list is empty or the numbers of rows differ.
-    pub fn new(x: &[Matrix], y: &[Matrix], pairs: Pairs) -> LinearCka {
+    pub fn new(x: &[Matrix], y: &[Matrix], pairs: Pairs, draws: usize) -> LinearCka {
         let rows = x.first().expect("X has a layer").rows();
         assert!(x.iter().chain(y).all(|layer| layer.rows() == rows), "rows are paired");
         let chosen = |layers: &[Matrix]| -> Vec<Matrix> {
@@ -52,11 +54,8 @@ impl LinearCka {
             layers[from..].iter().map(|layer| layer.centred_columns().scaled_to_unit()).collect()
         };
         let (x, y) = (chosen(x), chosen(y));
-        let widest = |layers: &[Matrix]| layers.iter().map(Matrix::columns).max().unwrap_or(1);
-        // A draw costs n·d₁·d₂ with features and about n²/2 scattered reads with Gram matrices.
-        if 4 * widest(&x) * widest(&y) <= rows {
-            let squares =
-                |layers: &[Matrix]| layers.iter().map(|l| pairing::squared_norm(&l.column_gram())).collect();
+        if features_are_cheaper(&x, &y, draws) {
+            let squares = |layers: &[Matrix]| layers.iter().map(|layer| cross_square(layer, layer)).collect();
             LinearCka { x_squares: squares(&x), y_squares: squares(&y), form: Form::Features { x, y }, rows }
         } else {
             let grams = |layers: &[Matrix]| layers.iter().map(Matrix::row_gram).collect::<Vec<_>>();
@@ -97,15 +96,33 @@ impl LinearCka {
             Form::Gram { x, y } => pairing::sums(x, &y[b], order),
             Form::Features { x, y } => {
                 let permuted = y[b].pick_rows(order);
-                x.iter()
-                    .map(|layer| {
-                        let cross = layer.transposed_times(&permuted);
-                        pairing::dot(cross.values(), cross.values())
-                    })
-                    .collect()
+                x.iter().map(|layer| cross_square(layer, &permuted)).collect()
             }
         }
     }
+}
+
+/// Whether products of features cost less than Gram matrices of rows, over all layers and draws, counted in
+/// multiplications of a product. One entry of a permuted Gram matrix is a scattered read: at 4,000 rows it takes as
+/// long as ninety of them, at 200, where everything stays in the cache and products are too small to be fast, as long
+/// as five.
+fn features_are_cheaper(x: &[Matrix], y: &[Matrix], draws: usize) -> bool {
+    const READ: f64 = 16.0;
+    let (rows, draws) = (x[0].rows() as f64, draws as f64 + 1.0);
+    let columns = |layers: &[Matrix]| -> Vec<f64> { layers.iter().map(|l| l.columns() as f64).collect() };
+    let (x, y) = (columns(x), columns(y));
+    let sum = |of: &[f64]| of.iter().sum::<f64>();
+    let squares = |of: &[f64]| of.iter().map(|d| d * d).sum::<f64>();
+    let features = rows * (squares(&x) + squares(&y) + draws * sum(&x) * sum(&y));
+    let pairs = (x.len() * y.len()) as f64;
+    let grams = rows * rows * (sum(&x) + sum(&y) + draws * pairs * READ / 2.0);
+    features <= grams
+}
+
+/// ‖XᵀY‖², summed in the same order whatever X and Y are, so that a side with itself scores exactly one.
+fn cross_square(x: &Matrix, y: &Matrix) -> f64 {
+    let cross = x.transposed_times(y);
+    pairing::dot(cross.values(), cross.values())
 }
 
 /// Rounding may carry a ratio a few units in the last place past the bounds that the Cauchy-Schwarz

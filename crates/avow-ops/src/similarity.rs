@@ -36,8 +36,8 @@ pub(crate) fn parameters() -> [Parameter; 2] {
     ]
 }
 
-/// Reads `x` and `y` and prepares the metric.
-pub(crate) fn prepared(call: &Invocation<'_>) -> Result<LinearCka, OpError> {
+/// Reads `x` and `y` and prepares the metric for its score and so many permutations.
+pub(crate) fn prepared(call: &Invocation<'_>, draws: usize) -> Result<LinearCka, OpError> {
     let word = call.choice("pairs");
     let (x_file, x) = layers(call, "x", word)?;
     let (y_file, y) = layers(call, "y", word)?;
@@ -53,7 +53,7 @@ pub(crate) fn prepared(call: &Invocation<'_>) -> Result<LinearCka, OpError> {
     }
     let only = |side: Vec<(String, Matrix)>| side.into_iter().map(|(_, m)| m).collect::<Vec<_>>();
     let pairs = if word == "max" { Pairs::Max } else { Pairs::Last };
-    Ok(LinearCka::new(&only(x), &only(y), pairs))
+    Ok(LinearCka::new(&only(x), &only(y), pairs, draws))
 }
 
 type Named = Vec<(String, Matrix)>;

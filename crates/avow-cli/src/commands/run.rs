@@ -84,6 +84,8 @@ pub fn run(args: &args::Run, verbose: u8, output: &Output) -> Result<Exit, Failu
             return Ok(exit.worse(verdict::after_run(&spec, &plan, args.peek, args.json, None, output)?));
         }
     };
+    // It lasts as long as this process: taking a plan of many stages apart at the end would be time that a user waits.
+    std::mem::forget(Arc::clone(&planned.plan));
     tell_registration(&planned.plan, &session, output)?;
     needed(&spec, &planned, &args.only, &vault)?;
     let mut undeclared = Undeclared::default();

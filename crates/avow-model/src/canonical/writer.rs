@@ -1,8 +1,9 @@
 //! The canonical bytes of a value, written as serde walks it.
 //!
 //! Binding a member hashes its action and recording an attempt hashes it, so this is the innermost loop of a run;
-//! a tree of values in between would cost five times as much. Sequences and maps are gathered in one buffer,
-//! because their length, and the order of a map, is known only at their end.
+//! a tree of values in between would cost five times as much. Sequences and maps are written where they belong; only
+//! what turns out to have another length than it said, or keys in another order than the canonical one, is written
+//! a second time.
 
 use std::fmt;
 
@@ -186,8 +187,8 @@ impl<'o> ser::Serializer for Writer<'o> {
         value.serialize(self)
     }
 
-    fn serialize_seq(self, _: Option<usize>) -> Result<Items<'o>, Unwritable> {
-        Ok(Items { out: self.out, bytes: Vec::new(), count: 0 })
+    fn serialize_seq(self, len: Option<usize>) -> Result<Items<'o>, Unwritable> {
+        Ok(Items { whole: Whole::begin(4, len, self.out), count: 0 })
     }
 
     fn serialize_tuple(self, len: usize) -> Result<Items<'o>, Unwritable> {
@@ -210,8 +211,9 @@ impl<'o> ser::Serializer for Writer<'o> {
         self.serialize_seq(Some(len))
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<Entries<'o>, Unwritable> {
-        Ok(Entries { out: self.out, bytes: Vec::new(), entries: Vec::new() })
+    fn serialize_map(self, len: Option<usize>) -> Result<Entries<'o>, Unwritable> {
+        let whole = Whole::begin(5, len, self.out);
+        Ok(Entries { whole, entries: Vec::with_capacity(len.unwrap_or_default().min(64)) })
     }
 
     fn serialize_struct(self, _: &'static str, len: usize) -> Result<Entries<'o>, Unwritable> {
@@ -235,22 +237,50 @@ impl<'o> ser::Serializer for Writer<'o> {
     }
 }
 
+/// A sequence or a map that is being written.
+struct Whole<'o> {
+    out: &'o mut Vec<u8>,
+    major: u8,
+    /// How long it said that it would be.
+    said: Option<usize>,
+    /// Where its head begins, and where the head ends.
+    at: usize,
+    body: usize,
+}
+
+impl<'o> Whole<'o> {
+    fn begin(major: u8, said: Option<usize>, out: &'o mut Vec<u8>) -> Self {
+        let at = out.len();
+        head(major, said.unwrap_or_default() as u64, out);
+        let body = out.len();
+        Whole { out, major, said, at, body }
+    }
+
+    /// Writes the head anew, and behind it what `fill` makes of the body.
+    fn again(self, count: usize, fill: impl FnOnce(&[u8], &mut Vec<u8>)) {
+        let body = self.out.split_off(self.body);
+        self.out.truncate(self.at);
+        head(self.major, count as u64, self.out);
+        fill(&body, self.out);
+    }
+}
+
 /// The items of a sequence so far.
 struct Items<'o> {
-    out: &'o mut Vec<u8>,
-    bytes: Vec<u8>,
-    count: u64,
+    whole: Whole<'o>,
+    count: usize,
 }
 
 impl Items<'_> {
     fn item<T: Serialize + ?Sized>(&mut self, value: &T) -> Written {
         self.count += 1;
-        write(value, &mut self.bytes)
+        write(value, self.whole.out)
     }
 
     fn finish(self) -> Written {
-        head(4, self.count, self.out);
-        self.out.extend_from_slice(&self.bytes);
+        if self.whole.said != Some(self.count) {
+            self.whole.again(self.count, |body, out| out.extend_from_slice(body));
+        }
         Ok(())
     }
 }
@@ -274,36 +304,41 @@ items!(
     SerializeTupleVariant serialize_field
 );
 
-/// The entries of a map so far: all bytes, and where each entry begins and its key ends.
+/// The entries of a map so far: where each begins and its key ends.
 struct Entries<'o> {
-    out: &'o mut Vec<u8>,
-    bytes: Vec<u8>,
+    whole: Whole<'o>,
     entries: Vec<(usize, usize)>,
 }
 
 impl Entries<'_> {
     fn key<T: Serialize + ?Sized>(&mut self, key: &T) -> Written {
-        let begin = self.bytes.len();
-        write(key, &mut self.bytes)?;
-        self.entries.push((begin, self.bytes.len()));
+        let begin = self.whole.out.len();
+        write(key, self.whole.out)?;
+        self.entries.push((begin, self.whole.out.len()));
         Ok(())
     }
 
     fn field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Written {
         self.key(key)?;
-        write(value, &mut self.bytes)
+        write(value, self.whole.out)
     }
 
     fn finish(self) -> Written {
-        let Entries { out, bytes, entries } = self;
-        let ends = entries.iter().skip(1).map(|(begin, _)| *begin).chain([bytes.len()]);
-        let mut spans: Vec<(usize, usize, usize)> =
-            entries.iter().zip(ends).map(|((begin, key), end)| (*begin, *key, end)).collect();
-        spans.sort_by(|a, b| bytes[a.0..a.1].cmp(&bytes[b.0..b.1]));
-        head(5, spans.len() as u64, out);
-        for (begin, _, end) in spans {
-            out.extend_from_slice(&bytes[begin..end]);
+        let Entries { whole, entries } = self;
+        let key = |entry: &(usize, usize)| &whole.out[entry.0..entry.1];
+        let canonical = entries.is_sorted_by(|a, b| key(a) <= key(b));
+        if canonical && whole.said == Some(entries.len()) {
+            return Ok(());
         }
+        let begun = whole.body;
+        let ends = entries.iter().skip(1).map(|(begin, _)| *begin).chain([whole.out.len()]);
+        let mut spans: Vec<_> = entries.iter().copied().zip(ends).collect();
+        spans.sort_by(|(a, _), (b, _)| key(a).cmp(key(b)));
+        whole.again(entries.len(), |body, out| {
+            for ((begin, _), end) in spans {
+                out.extend_from_slice(&body[begin - begun..end - begun]);
+            }
+        });
         Ok(())
     }
 }
@@ -317,7 +352,7 @@ impl ser::SerializeMap for Entries<'_> {
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Written {
-        write(value, &mut self.bytes)
+        write(value, self.whole.out)
     }
 
     fn end(self) -> Written {
@@ -405,6 +440,43 @@ mod tests {
             // Floats apart, which are always written in 64 bits, there is one shortest form.
             if !matches!(shape, Shape::Small(_)) {
                 assert_eq!(written, bytes(&tree));
+            }
+        }
+    }
+
+    /// Thirty items, or entries whose keys come in the wrong order, of which it says that they are `said`.
+    struct Said {
+        said: Option<usize>,
+        map: bool,
+    }
+
+    impl Serialize for Said {
+        fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            use ser::{SerializeMap, SerializeSeq};
+            if self.map {
+                let mut map = serializer.serialize_map(self.said)?;
+                (0..30).rev().try_for_each(|i| map.serialize_entry(&format!("{i:02}"), &i))?;
+                return map.end();
+            }
+            let mut items = serializer.serialize_seq(self.said)?;
+            (0..30).try_for_each(|i| items.serialize_element(&i))?;
+            items.end()
+        }
+    }
+
+    #[test]
+    fn what_says_no_length_or_a_wrong_one_is_written_with_its_own() {
+        let wrapped = |said, map| {
+            let mut written = Vec::new();
+            write(&("before", Said { said, map }, "after"), &mut written).unwrap();
+            written
+        };
+        for map in [false, true] {
+            let right = wrapped(Some(30), map);
+            let tree: Cbor = ciborium::from_reader(&right[..]).unwrap();
+            assert_eq!(right, bytes(&by_tree(&tree)), "heads and order are canonical");
+            for wrong in [None, Some(0), Some(29), Some(1000)] {
+                assert_eq!(wrapped(wrong, map), right, "{wrong:?}");
             }
         }
     }

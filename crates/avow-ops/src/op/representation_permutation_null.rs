@@ -36,7 +36,7 @@ pub(crate) fn signature(identity: &'static str) -> OpSignature {
 /// Draws the null and records six numbers.
 pub(crate) fn run(call: &Invocation<'_>) -> Result<(), OpError> {
     let (permutations, level) = level_of(call)?;
-    let metric = prepared(call)?;
+    let metric = prepared(call, permutations)?;
     let source = Source::new("representation/permutation-null", call.seed("seed"));
     let null = metric.null(permutations, &source);
     let mut records = Records::default();

@@ -24,7 +24,7 @@ pub(crate) fn signature(identity: &'static str) -> OpSignature {
 
 /// Measures and records one number.
 pub(crate) fn run(call: &Invocation<'_>) -> Result<(), OpError> {
-    let score = prepared(call)?.score();
+    let score = prepared(call, 0)?.score();
     let mut records = Records::default();
     records.add(call.choice("metric"), score, &[]);
     records.write(&call.measurements())

@@ -35,7 +35,7 @@ fn row_permutation_null_of_one_pair_and_of_the_maximum_over_layers() {
     for name in ["single", "max"] {
         let case = &all[name];
         let layers = |side: &str| case[side].as_array().unwrap().iter().map(rows).collect::<Vec<Matrix>>();
-        let cka = LinearCka::new(&layers("x"), &layers("y"), Pairs::Max);
+        let cka = LinearCka::new(&layers("x"), &layers("y"), Pairs::Max, 199);
         close(cka.score(), case["score"].as_f64().unwrap(), 1e-12);
         let null: Vec<f64> = orders(&all["orders"]).iter().map(|order| cka.permuted(order)).collect();
         for (got, wanted) in null.iter().zip(floats(&case["null"])) {
@@ -47,13 +47,16 @@ fn row_permutation_null_of_one_pair_and_of_the_maximum_over_layers() {
 
 #[test]
 fn features_and_gram_matrices_give_the_same_null() {
-    // Twelve rows of one column are few enough columns for the feature form; the wider copy is not.
+    // One column is cheaper as features; twelve beside twelve rows are not, when they are permuted often.
     let column: Vec<f64> = (0..12).map(|i| f64::from((i * 7) % 12) - 3.0).collect();
     let other: Vec<f64> = (0..12).map(|i| f64::from((i * 5) % 11)).collect();
-    let wide = |c: &[f64]| Matrix::new(12, 4, c.iter().flat_map(|x| [*x, 0.0, 0.0, 0.0]).collect());
+    let wide = |c: &[f64]| {
+        let row = |x: f64| std::iter::once(x).chain(std::iter::repeat_n(0.0, 11));
+        Matrix::new(12, 12, c.iter().flat_map(|x| row(*x)).collect())
+    };
     let narrow = |c: &[f64]| Matrix::new(12, 1, c.to_vec());
-    let by_features = LinearCka::new(&[narrow(&column)], &[narrow(&other)], Pairs::Max);
-    let by_grams = LinearCka::new(&[wide(&column)], &[wide(&other)], Pairs::Max);
+    let by_features = LinearCka::new(&[narrow(&column)], &[narrow(&other)], Pairs::Max, 199);
+    let by_grams = LinearCka::new(&[wide(&column)], &[wide(&other)], Pairs::Max, 199);
     let order = [3, 1, 4, 0, 5, 9, 2, 6, 8, 7, 11, 10];
     close(by_features.permuted(&order), by_grams.permuted(&order), 1e-12);
     close(by_features.score(), by_grams.score(), 1e-12);

@@ -44,10 +44,13 @@ fn too_few_permutations_are_refused_with_the_number_that_is_enough() {
 fn an_exact_tie_counts_as_reached() {
     // All permutations of a representation with two distinct rows in equal numbers give few distinct values.
     let x = Matrix::new(4, 2, vec![0.1, 0.7, 0.1, 0.7, 0.3, -0.9, 0.3, -0.9]);
-    let cka = LinearCka::new(std::slice::from_ref(&x), std::slice::from_ref(&x), Pairs::Max);
-    assert_eq!(cka.score(), 1.0);
-    for order in [[1, 0, 2, 3], [0, 1, 3, 2], [1, 0, 3, 2]] {
-        assert_eq!(cka.permuted(&order).to_bits(), cka.score().to_bits());
+    let wide = Matrix::new(4, 8, x.each_row().flat_map(|row| row.repeat(4)).collect());
+    for (form, side) in [("features", &x), ("Gram matrices", &wide)] {
+        let cka = LinearCka::new(std::slice::from_ref(side), std::slice::from_ref(side), Pairs::Max, 99);
+        assert_eq!(cka.score(), 1.0, "{form}");
+        for order in [[1, 0, 2, 3], [0, 1, 3, 2], [1, 0, 3, 2]] {
+            assert_eq!(cka.permuted(&order).to_bits(), cka.score().to_bits(), "{form}");
+        }
     }
 }
 
@@ -100,7 +103,7 @@ fn similarity_does_not_depend_on_scale_however_extreme() {
     let x = Matrix::new(5, 2, vec![1.0, 2.0, 0.5, -1.0, 3.0, 0.0, -2.0, 1.0, 0.0, 1.5]);
     let y = Matrix::new(5, 1, vec![1.0, -1.0, 2.0, 0.0, 0.5]);
     let score =
-        |x: &Matrix| LinearCka::new(std::slice::from_ref(x), std::slice::from_ref(&y), Pairs::Max).score();
+        |x: &Matrix| LinearCka::new(std::slice::from_ref(x), std::slice::from_ref(&y), Pairs::Max, 0).score();
     for factor in [2.0_f64.powi(-400), 2.0_f64.powi(400)] {
         assert_eq!(score(&x.map(|v| v * factor)).to_bits(), score(&x).to_bits());
     }

@@ -10,6 +10,9 @@
 //!
 //! A place sorts as [`Position`] does: opening time, run, line. sled's own flush is no promise about a power
 //! cut, and it checks its pages only in part; hence nothing here is believed, the journals are.
+//!
+//! Nothing is written as one of sled's batches: each of them hands two pieces to the disk and wakes four threads, and
+//! nothing here has to appear at once. What a kill takes from the buffer is read again from the journals.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -143,20 +146,23 @@ impl RecordStore for SledIndex {
     }
 
     fn insert_all(&self, recorded: &[Recorded]) -> Result<(), StoreError> {
-        let mut batches: [sled::Batch; 3] = Default::default();
-        let [attempts, traces, members] = &mut batches;
-        for one in recorded {
-            let (digest, place) = (one.digest(), place(&one.position));
-            let value = serde_json::to_vec(one).expect("attempts hold only JSON values");
-            attempts.insert(digest.as_bytes(), value);
-            traces.insert([one.attempt.action.as_bytes(), place.as_slice()].concat(), digest.as_bytes());
-            let member = [member_prefix(&one.experiment, &one.member), place].concat();
-            members.insert(member, digest.as_bytes());
-        }
+        let digests: Vec<AttemptDigest> = recorded.iter().map(Recorded::digest).collect();
+        let named = || recorded.iter().zip(&digests);
         // The records first: a trace never names an attempt that is not there.
-        for (tree, batch) in [&self.attempts, &self.traces, &self.members].into_iter().zip(batches) {
-            self.stand_before()?;
-            tree.apply_batch(batch)?;
+        self.stand_before()?;
+        for (one, digest) in named() {
+            let value = serde_json::to_vec(one).expect("attempts hold only JSON values");
+            self.attempts.insert(digest.as_bytes(), value)?;
+        }
+        self.stand_before()?;
+        for (one, digest) in named() {
+            let key = [one.attempt.action.as_bytes(), place(&one.position).as_slice()].concat();
+            self.traces.insert(key, digest.as_bytes())?;
+        }
+        self.stand_before()?;
+        for (one, digest) in named() {
+            let key = [member_prefix(&one.experiment, &one.member), place(&one.position)].concat();
+            self.members.insert(key, digest.as_bytes())?;
         }
         Ok(())
     }
@@ -241,12 +247,11 @@ impl StampCache for SledIndex {
     }
 
     fn remember_digests(&self, entries: &[(FileStamp, BlobDigest)]) -> Result<(), StoreError> {
-        let mut batch = sled::Batch::default();
-        for (stamp, digest) in entries {
-            batch.insert(&stamp.identity(), [stamp.state().as_slice(), digest.as_bytes()].concat());
-        }
         self.stand_before()?;
-        self.stamps.apply_batch(batch)?;
+        for (stamp, digest) in entries {
+            let value = [stamp.state().as_slice(), digest.as_bytes()].concat();
+            self.stamps.insert(stamp.identity(), value)?;
+        }
         Ok(())
     }
 }
