@@ -1,5 +1,4 @@
 //! Matched controls: the arms of a contrast are equal but for what is named, or the claim says what else differs.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use avow_testkit::Sandbox;
 

@@ -1,5 +1,4 @@
 //! `avow prml`: the exit codes of the format, and claims as manifests and back.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use avow_testkit::Sandbox;
 use serde_json::Value;

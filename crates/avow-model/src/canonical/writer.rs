@@ -451,8 +451,8 @@ mod tests {
     }
 
     impl Serialize for Said {
-        fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            use ser::{SerializeMap, SerializeSeq};
+        fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            use serde::ser::{SerializeMap, SerializeSeq};
             if self.map {
                 let mut map = serializer.serialize_map(self.said)?;
                 (0..30).rev().try_for_each(|i| map.serialize_entry(&format!("{i:02}"), &i))?;
