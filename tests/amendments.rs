@@ -323,6 +323,37 @@ fn a_change_that_mends_a_fault_says_so() {
 }
 
 #[test]
+fn whether_values_could_be_read_before_something_was_declared_wrong_is_computed() {
+    let wrong = |sandbox: &Sandbox| {
+        let args = ["invalidate", "measure[dose=0,seed=3]", "--reason", "the scale was off"];
+        sandbox.avow(&args).expect_code(0);
+        deviations(sandbox, "invalidation")[0]["when"].clone()
+    };
+    // The plan was complete, so every value could be read, though without this member it is complete no more.
+    let sandbox = project();
+    sandbox.avow(&["register", "-q"]).expect_code(0);
+    sandbox.avow(&["run", "-q"]).expect_code(0);
+    sandbox.avow(&["verdict"]).expect_code(0);
+    assert_eq!(wrong(&sandbox), "after");
+    sandbox.avow(&["run", "-q"]).expect_code(0);
+    assert_eq!(deviations(&sandbox, "invalidation")[0]["when"], "after");
+    // Nothing was complete, and nobody peeked.
+    let sandbox = project();
+    sandbox.avow(&["register", "-q"]).expect_code(0);
+    sandbox.avow(&["run", "-q", "--only", "measure[dose=0,seed=3]"]).expect_code(0);
+    assert_eq!(wrong(&sandbox), "before-values");
+    // That stays so, whatever is read later.
+    sandbox.avow(&["run", "-q"]).expect_code(0);
+    assert_eq!(deviations(&sandbox, "invalidation")[0]["when"], "before-values");
+    // Somebody peeked before.
+    let sandbox = project();
+    sandbox.avow(&["register", "-q"]).expect_code(0);
+    sandbox.avow(&["run", "-q", "--only", "measure[dose=0,seed=3]"]).expect_code(0);
+    sandbox.avow(&["verdict", "--peek", "-q"]).expect_code(0);
+    assert_eq!(wrong(&sandbox), "after");
+}
+
+#[test]
 fn what_is_declared_wrong_is_wrong_wherever_it_is_used() {
     let sandbox = project();
     sandbox.file("other.yaml", SPEC.replace("experiment: change", "experiment: other"));

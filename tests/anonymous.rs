@@ -225,3 +225,16 @@ fn names_in_what_claims_rest_on_are_told_and_not_taken_out() {
     );
     assert!(!author.has("blind.avow.zip"), "nothing is written");
 }
+
+#[test]
+fn seeds_that_a_registration_gave_cannot_be_had_without_its_names() {
+    let author = Sandbox::new(env!("CARGO_BIN_EXE_avow"));
+    let spec = SPEC.replace("seed: [1, 2, 3, 4]", "seed: {seeds: 4, fresh: true}");
+    author.file("avow.toml", "").file("spec.yaml", spec).file("make.sh", MAKE).file("measure.sh", MEASURE);
+    author.avow(&["register", "--accept-warnings"]).expect_code(0);
+    author.avow(&["run", "-q"]).expect_code(0);
+    let refused = author.avow(&["bundle", "--anonymous"]).with_code(2);
+    assert!(refused.stderr.contains("fresh seeds") && refused.stderr.contains("hint:"), "{}", refused.stderr);
+    assert!(!author.has("blind.avow.zip"), "nothing is written");
+    author.avow(&["bundle"]).expect_code(0);
+}

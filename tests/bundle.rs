@@ -148,7 +148,7 @@ fn what_was_done_to_a_bundle_shows() {
     let middle = whole.len() / 2;
     flipped[middle] ^= 1;
     refused(&flipped, "the bundle is refused");
-    let absent = reader.avow(&["verify", "nothing.zip"]).with_code(8);
+    let absent = reader.avow(&["verify", "nothing.zip"]).with_code(2);
     assert!(absent.stderr.contains("nothing.zip"), "{}", absent.stderr);
 }
 

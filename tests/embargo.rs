@@ -204,4 +204,10 @@ fn commitments_are_counted_beside_the_verdicts_of_the_whole_project() {
     assert_eq!(counts["unopened_elsewhere"], 1);
     let told = sandbox.avow(&["verdict", "one.yaml"]).with_code(0).stdout;
     assert!(told.contains("1 unopened commitment in other chains"), "{told}");
+    // Also where nothing is registered, and the other's opening is lost: it may be the verdict that did not come out.
+    sandbox.file("three.yaml", SPEC.replace("secretive", "three"));
+    sandbox.remove(".avow/embargo");
+    sandbox.avow(&["run", "-q", "three.yaml"]).expect_code(0);
+    let told = sandbox.avow(&["verdict", "three.yaml"]).with_code(0).stdout;
+    assert!(told.contains("1 unopened commitment in other chains"), "{told}");
 }

@@ -202,3 +202,19 @@ fn the_record_of_a_sample_from_a_bundle_names_both() {
     reader.avow(&["reproduce", "again.zip", "-n", "--record", "r.json"]).expect_code(2);
     reader.avow(&["reproduce", "again.zip", "--sign"]).expect_code(2);
 }
+
+#[test]
+fn seeds_that_a_registration_gave_are_not_made_again_where_there_is_none() {
+    let sandbox = Sandbox::new(env!("CARGO_BIN_EXE_avow"));
+    let spec = SPEC.replace("seed: [1, 2, 3, 4]", "seed: {seeds: 4, fresh: true}");
+    sandbox.file("avow.toml", "").file("spec.yaml", spec).file("data/words.txt", "one two\n");
+    sandbox.file("code/make.sh", MAKE).file("code/score.sh", SCORE);
+    sandbox.avow(&["register", "--accept-warnings"]).expect_code(0);
+    sandbox.avow(&["run", "-q"]).expect_code(0);
+    let refused = sandbox.avow(&["reproduce"]).with_code(2);
+    assert!(
+        refused.stderr.contains("fresh seeds") && refused.stderr.contains("avow run --verify"),
+        "{}",
+        refused.stderr
+    );
+}

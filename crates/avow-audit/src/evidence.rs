@@ -277,12 +277,16 @@ impl<'p> Evidence<'p> {
     /// Whether values must stay hidden: the plan is registered and not complete. A plan all of whose deciding claims
     /// are sequential may be looked at at any time, which is what its level pays for.
     pub fn hidden(&self) -> bool {
+        self.hides() && !self.completeness().is_complete()
+    }
+
+    /// Whether values of this plan are hidden until it is complete: it is the registered one, and was not made to be looked
+    /// at meanwhile.
+    pub fn hides(&self) -> bool {
         let mut deciding =
             self.plan.claims.iter().filter(|c| matches!(c.tier, Tier::Primary | Tier::Secondary)).peekable();
         let looks = deciding.peek().is_some() && deciding.all(|claim| claim.sequential);
-        !looks
-            && self.registration.as_ref().is_some_and(|r| r.plan == self.digest)
-            && !self.completeness().is_complete()
+        !looks && self.registration.as_ref().is_some_and(|r| r.plan == self.digest)
     }
 
     /// The label of a member, e.g. `train[seed=3]`.

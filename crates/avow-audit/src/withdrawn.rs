@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use avow_model::digest::RegistrationDigest;
 use avow_model::expand::{self, Member};
-use avow_model::ledger::Ledger;
 use avow_model::ledger::invalid::{Invalid, Wrong};
+use avow_model::ledger::{Entry, Ledger};
 use avow_model::plan::Plan;
 
 use crate::deviation::{Class, Deviation, What, When};
 use crate::evidence::{Evidence, MemberEvidence, Tried};
 use crate::holdout;
+use crate::registration::descendants;
 
 /// One deviation for each thing that is declared wrong and that stood for a member of the plan.
 pub fn invalidations(evidence: &Evidence<'_>, ledger: &Ledger) -> Vec<Deviation> {
@@ -48,8 +50,7 @@ fn invalidation(
     let when = match registration {
         None => When::Unregistered,
         Some(r) if ledger.precedes(invalid.entry, r.leaf) => When::BeforeRegistration,
-        // Values of a plan that is not complete are hidden; whoever peeked has a line of it.
-        Some(_) if evidence.hidden() && !peeked(ledger) => When::BeforeValues,
+        Some(_) if was_unread(evidence, ledger, invalid.entry, &downstream) => When::BeforeValues,
         Some(_) => When::After,
     };
     let mut deviation = Deviation::new(Class::Invalidation, when, what);
@@ -58,8 +59,25 @@ fn invalidation(
     deviation
 }
 
-fn peeked(ledger: &Ledger) -> bool {
-    ledger.entries().iter().any(|entry| entry.kind == "exposure" && holdout::copied(entry).is_none())
+/// Whether no value of the plan could have been read when an entry was made: values are hidden until the plan is complete,
+/// which the wrong attempts helped to make it, and whoever peeked has a line of it.
+fn was_unread(
+    evidence: &Evidence<'_>,
+    ledger: &Ledger,
+    entry: RegistrationDigest,
+    downstream: &BTreeSet<Member>,
+) -> bool {
+    let entries = ledger.entries();
+    let peek = |one: &&&Entry| one.kind == "exposure" && holdout::copied(one).is_none();
+    let peeked = entries.iter().filter(peek).any(|one| ledger.precedes(one.leaf, entry));
+    let later = descendants(&entries, entry);
+    let earlier = |tried: &Tried| tried.heads.iter().all(|head| !later.contains(head));
+    let ended = |member: &MemberEvidence| {
+        member.attempts.iter().any(|tried| tried.outcome.is_final() && earlier(tried))
+    };
+    // What rests on the wrong attempts is bound to nothing now; it counts as having been there.
+    let complete = evidence.members().all(|member| downstream.contains(&member.member) || ended(member));
+    evidence.hides() && !peeked && !complete
 }
 
 /// Everything that reads, directly or not, what these members make.

@@ -591,7 +591,7 @@ pub struct Report {
     #[arg(long, value_name = "FILE", requires = "output")]
     pub fill: Option<PathBuf>,
     /// Where the filled file goes.
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", requires = "fill")]
     pub output: Option<PathBuf>,
     /// Write values although a registered plan is not complete; this is recorded.
     #[arg(long)]

@@ -101,7 +101,6 @@ struct Kept {
 pub fn compile(spec: &Spec, world: &ProjectWorld<'_>, want_plan: bool) -> Compiled {
     let key = key(spec, world);
     if let Some(found) = key.and_then(|key| find(&spec.project, key, world, want_plan)) {
-        tracing::debug!(spec = spec.shown, "the compiled spec holds");
         return found;
     }
     let asking = Asking::new(world);
@@ -177,6 +176,9 @@ fn find(project: &Project, key: BlobDigest, world: &ProjectWorld<'_>, want_plan:
     let mended = !changed.is_empty();
     if mended {
         mend(decoded.as_mut()?, &changed)?;
+        tracing::debug!(changed = changed.len(), "the compiled spec is mended");
+    } else {
+        tracing::debug!("the compiled spec holds");
     }
     let compiled = Compiled {
         plan: decoded.map(Arc::new),

@@ -78,6 +78,11 @@ pub fn bundle(error: BundleError) -> Failure {
                 .because(error)
                 .hint("give another path with `-o`")
         }
+        BundleError::Io { ref source, .. } if source.kind() == ErrorKind::NotFound => {
+            Failure::new(Exit::Usage, "there is nothing at this path")
+                .because(error)
+                .hint("give the path of a bundle, or a folder that exists; `avow bundle` writes one")
+        }
         error if error.is_of_the_bundle() => Failure::new(Exit::Damaged, "the bundle is refused")
             .because(error)
             .hint("it is damaged, or was changed after it was written: ask for it again"),

@@ -90,7 +90,7 @@ pub(super) mod tests {
     pub fn file(descr: &str, shape: &[usize], data: &[u8]) -> Vec<u8> {
         let sizes: String = shape.iter().map(|size| format!("{size}, ")).collect();
         let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({sizes}), }}");
-        while (MAGIC.len() + 4 + header.len() + 1) % 64 > 0 {
+        while !(MAGIC.len() + 4 + header.len() + 1).is_multiple_of(64) {
             header.push(' ');
         }
         header.push('\n');

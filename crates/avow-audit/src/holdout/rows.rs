@@ -11,6 +11,7 @@ use avow_model::digest::BlobDigest;
 use serde_json::Value;
 
 use super::npy;
+use crate::measure::lines::Lines;
 
 /// Half of a BLAKE3 digest: chance alone makes no two rows of 2^40 share it.
 type Digest = [u8; 16];
@@ -148,13 +149,14 @@ fn table(bytes: &[u8], delimiter: u8) -> Result<Rows, Unread> {
         csv::ReaderBuilder::new().has_headers(false).flexible(true).delimiter(delimiter).from_reader(bytes);
     let mut rows = Rows { headed: true, ..Rows::default() };
     let mut record = csv::ByteRecord::new();
+    let mut lines = Lines::of(bytes);
     while reader.read_byte_record(&mut record).map_err(|error| Unread::Syntax(error.to_string()))? {
         let mut content = b"record\n".to_vec();
         for field in &record {
             content.extend((field.len() as u64).to_le_bytes());
             content.extend(field);
         }
-        rows.line(record.position().map_or(0, csv::Position::line), &content);
+        rows.line(lines.at(record.position()) as u64, &content);
     }
     Ok(rows)
 }

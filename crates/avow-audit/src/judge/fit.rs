@@ -206,6 +206,10 @@ fn shares(
         let arm = |hits: &[bool]| Arm { successes: count(hits), trials: hits.len() as u64 };
         return Ok(proportion::two_arms(arm(&first), arm(&second), asks_other_than(bound, 0.0))?);
     }
+    // Its interval is conditional on how many pairs differ, and says nothing about another difference of the shares.
+    if asks_other_than(bound, 0.0) {
+        return Err(unsuited(Method::Mcnemar));
+    }
     let only = |a: &[bool], b: &[bool]| a.iter().zip(b).filter(|(a, b)| **a && !**b).count() as u64;
     Ok(proportion::paired(only(&first, &second), only(&second, &first), first.len() as u64)?)
 }

@@ -7,6 +7,7 @@ use avow_model::plan::{MeasurementFile, MeasurementFormat};
 
 use super::Reason;
 use super::json::Json;
+use super::lines::Lines;
 
 /// One row.
 pub(super) struct Cells {
@@ -32,17 +33,11 @@ pub(super) fn rows(text: &str, tabs: bool, declared: &MeasurementFile) -> Result
         return Err(Reason::Syntax { detail: format!("two columns are called `{}`", names[twice]) });
     }
     let plan = Columns::of(&names, declared)?;
-    let mut rows = Vec::new();
+    let (mut rows, mut lines) = (Vec::new(), Lines::of(text.as_bytes()));
     for record in reader.records() {
         rows.push(match record {
-            Ok(record) => {
-                let line = record.position().map_or(1, |at| at.line() as usize);
-                Ok((line, plan.cells(&record)))
-            }
-            Err(error) => {
-                let line = error.position().map_or(1, |at| at.line() as usize);
-                Err((line, syntax(&error)))
-            }
+            Ok(record) => Ok((lines.at(record.position()), plan.cells(&record))),
+            Err(error) => Err((lines.at(error.position()), syntax(&error))),
         });
     }
     Ok(rows)

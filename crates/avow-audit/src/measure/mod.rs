@@ -7,6 +7,7 @@
 
 mod columns;
 pub mod json;
+pub(crate) mod lines;
 pub mod table;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -27,6 +27,11 @@ pub fn bundle(args: &args::Bundle, output: &Output) -> Result<Exit, Failure> {
     let spec = Spec::open(args.spec.spec.as_deref())?;
     let planned = spec.plan_as_run(output)?;
     let plan = &planned.plan;
+    // They follow from the registration's line, which has names in it.
+    if args.anonymous && avow_model::seed::is_fresh(plan) {
+        return Err(Failure::new(Exit::Usage, "fresh seeds show whose registration they come from")
+            .hint("a bundle for blind review needs seeds that the spec lists or counts: `{seeds: 8}`"));
+    }
     let reading = Reading::open(&spec.project, &plan.experiment)?;
     if LedgerFile::of(&spec.project, &plan.experiment).map_err(failure::store)?.is_embargoed() {
         return Err(Failure::new(Exit::Usage, "a bundle would show what is under embargo")

@@ -276,7 +276,7 @@ fn tell_registration(plan: &Plan, session: &Session, output: &Output) -> Result<
     {
         output.say(format!(
             "note: this is not the plan registered as {}, so results are exploratory; `avow verdict` lists what \
-             differs, `avow register` amends",
+             differs, `avow amend --reason TEXT` registers the change",
             registration.leaf.short()
         ));
     }

@@ -329,11 +329,10 @@ pub fn standing(report: &Report, always: bool) -> String {
             "Under embargo: the ledger shows a commitment and nothing else until `avow ledger open`.\n",
         );
     }
-    if let Some(counts) = report
-        .denominators
-        .as_ref()
-        .filter(|counts| always || report.registration.is_some() && denominators::is_notable(counts))
-    {
+    if let Some(counts) = report.denominators.as_ref().filter(|counts| {
+        let unopened = counts.unopened + counts.unopened_elsewhere > 0;
+        always || unopened || report.registration.is_some() && denominators::is_notable(counts)
+    }) {
         out.push_str(&denominators::line(counts, report.registration.is_some()));
     }
     for sealed in &report.sealed {
