@@ -1,7 +1,7 @@
 //! PRML manifests: a claim about a measurement (metric, comparator, threshold, data, seed, producer), fixed by the SHA-256
 //! of its canonical text before the measurement is made.
 //!
-//! Format: PRML 0.1 and 0.2 (https://spec.falsify.dev/v0.1), as the package `falsify` 0.4.0 reads and writes it, by which
+//! Format: PRML 0.1 and 0.2 (<https://spec.falsify.dev/v0.1>), as the package `falsify` 0.4.0 reads and writes it, by which
 //! this is tested. Here are reading, the rules of the format, canonical text, digest, and the comparison with an observed
 //! value. Absent: files, words for people, and what of an experiment becomes a manifest, which are the tool's.
 
