@@ -150,6 +150,7 @@ fn what_was_done_to_a_bundle_shows() {
     refused(&flipped, "the bundle is refused");
     let absent = reader.avow(&["verify", "nothing.zip"]).with_code(2);
     assert!(absent.stderr.contains("nothing.zip"), "{}", absent.stderr);
+    reader.avow(&["import", "nothing.zip"]).expect_code(2);
 }
 
 /// What an author may do who writes a bundle of changed evidence, with digests that fit.

@@ -43,12 +43,12 @@ fn how_requirements_are_written_changes_nothing_and_what_they_say_does() {
 
 #[test]
 fn how_a_uv_lock_is_written_changes_nothing_and_what_it_says_does() {
-    let lock = "version = 1\nrevision = 1\n\n[[package]]\nname = \"upper\"\nversion = \"1.0\"\nsource = { registry = \"https://pypi.org/simple\" }\n";
+    let lock = "version = 1\nrevision = 1\n\n[[package]]\nname = \"upper\"\nversion = \"1.0\"\nsource = { registry = \"https://packages.example.org/simple\" }\n";
     let sandbox = project("uv", "uv.lock", lock);
     runs_again(&sandbox);
     sandbox.file("uv.lock", format!("# of a newer tool\n{}", lock.replace("revision = 1", "revision = 3")));
     is_reused(&sandbox);
-    sandbox.replace("uv.lock", "https://pypi.org", "https://mirror.example.org");
+    sandbox.replace("uv.lock", "https://packages.example.org", "https://mirror.example.org");
     runs_again(&sandbox);
 }
 

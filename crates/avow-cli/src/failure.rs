@@ -78,15 +78,27 @@ pub fn bundle(error: BundleError) -> Failure {
                 .because(error)
                 .hint("give another path with `-o`")
         }
-        BundleError::Io { ref source, .. } if source.kind() == ErrorKind::NotFound => {
-            Failure::new(Exit::Usage, "there is nothing at this path")
+        BundleError::Io { action: "create", ref source, .. } if source.kind() == ErrorKind::NotFound => {
+            Failure::new(Exit::Usage, "there is no folder at this path")
                 .because(error)
-                .hint("give the path of a bundle, or a folder that exists; `avow bundle` writes one")
+                .hint("give a path in a folder that exists with `-o`")
         }
         error if error.is_of_the_bundle() => Failure::new(Exit::Damaged, "the bundle is refused")
             .because(error)
             .hint("it is damaged, or was changed after it was written: ask for it again"),
         error => Failure::new(Exit::Machine, "the bundle could not be used").because(error),
+    }
+}
+
+/// A bundle that somebody named and that could not be opened: one that is not there is a slip of the fingers.
+pub fn opened(error: BundleError) -> Failure {
+    match &error {
+        BundleError::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
+            Failure::new(Exit::Usage, "there is nothing at this path")
+                .because(error)
+                .hint("give the path of a bundle; `avow bundle` writes one")
+        }
+        _ => bundle(error),
     }
 }
 

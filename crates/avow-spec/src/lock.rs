@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn a_uv_lock_may_have_several_versions_and_the_project_itself() {
         let text = "version = 1\n\n[[package]]\nname = \"mine\"\nversion = \"0.1\"\nsource = { editable = \".\" }\n\n\
-                    [[package]]\nname = \"numpy\"\nversion = \"1.26.4\"\nsource = { registry = \"https://pypi.org/simple\" }\n\
+                    [[package]]\nname = \"numpy\"\nversion = \"1.26.4\"\nsource = { registry = \"https://packages.example.org/simple\" }\n\
                     dependencies = [\n    { name = \"other\" },\n]\n\n[package.metadata]\nversion = \"9\"\n\n\
                     [[package]]\nname = \"numpy\"\nversion = \"2.0.0\"\n";
         assert_eq!(told("uv", text, &[("numpy", "2.0"), ("mine", "7")]), [""; 0]);

@@ -11,7 +11,7 @@ use avow_stats::calibration::Forecasts;
 use avow_stats::difference::{mann_whitney, permutation, student};
 use avow_stats::power_law::{self, Weights};
 use avow_stats::rng::{Draw, Draws, Key};
-use avow_stats::{Claim, Correction, Fit, Region, Units, clusters, family, sequential, slope};
+use avow_stats::{Claim, Fit, Region, Units, clusters, sequential, slope};
 use common::{agrees, alpha, draws};
 use sources::*;
 
@@ -152,48 +152,6 @@ fn units_of_one_cluster_are_not_independent() {
         {
             agrees(hits, REPETITIONS, percent, 3_000, &format!("clusters, {name}, G = {count}, {what}"));
         }
-    }
-}
-
-#[test]
-fn step_procedures_seldom_tell_a_wrong_direction() {
-    const REPETITIONS: u32 = 6_000;
-    let mixed = [0.01, 0.01, 0.01, 1.5, 1.5];
-    // (correlation, means, Holm, Hochberg) in percent.
-    let table: [(f64, [f64; 5], f64, f64); 4] = [
-        (0.0, [0.0; 5], 4.76, 4.77),
-        (0.5, mixed, 1.76, 1.83),
-        (0.9, [1.5, 1.5, 1.5, 1.5, 0.0], 3.77, 4.16),
-        (0.9, mixed, 1.30, 1.50),
-    ];
-    for (rho, means, by_holm, by_hochberg) in table {
-        let (mut holm, mut hochberg) = (0, 0);
-        for repetition in 0..REPETITIONS {
-            let mut draw = Draw::new(&key(41, (rho * 10.0) as usize), repetition.into());
-            let mut columns = vec![Vec::new(); 5];
-            for _ in 0..8 {
-                let shared = draw.normal();
-                for (column, mean) in columns.iter_mut().zip(means) {
-                    column.push(mean + rho.sqrt() * shared + (1.0 - rho).sqrt() * draw.normal());
-                }
-            }
-            let tests: Vec<_> = columns
-                .iter()
-                .map(|c| Claim::new(Region::above(0.0)).test(Units::of(c).unwrap().t().unwrap()))
-                .collect();
-            let q: Vec<f64> = tests.iter().map(|t| t.q).collect();
-            let wrong = |correction| {
-                let adjusted = family::adjust(&q, correction);
-                (0..5).any(|i| {
-                    let told_wrongly = means[i] <= 0.0 || tests[i].fit.estimate() < 0.0;
-                    alpha().admits(adjusted[i].q_tilde) && told_wrongly
-                })
-            };
-            holm += u32::from(wrong(Correction::Holm));
-            hochberg += u32::from(wrong(Correction::Hochberg));
-        }
-        agrees(holm, REPETITIONS, by_holm, 40_000, &format!("Holm, ρ = {rho}, {means:?}"));
-        agrees(hochberg, REPETITIONS, by_hochberg, 40_000, &format!("Hochberg, ρ = {rho}, {means:?}"));
     }
 }
 

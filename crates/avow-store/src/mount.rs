@@ -67,7 +67,7 @@ mod tests {
     fn locks_that_only_this_host_knows_are_recognised_by_the_mount() {
         let local_at =
             |path: &str| of(MOUNTS, Path::new(path)).is_some_and(|(kind, options)| local(kind, options));
-        for sound in ["/work/project", "/home/me/project", "/homes/x", "/lustre/project", "/scratch/x"] {
+        for sound in ["/srv/project", "/home/me/project", "/homes/x", "/lustre/project", "/scratch/x"] {
             assert!(!local_at(sound), "{sound}");
         }
         for unsound in ["/scratch space/project", "/lustre/local/project", "/remote"] {

@@ -169,7 +169,7 @@ fn run_crate(path: &Path, args: &args::Import, place: &Place) -> Result<Foreign,
 }
 
 fn of_bundle(path: &Path, args: &args::Import, place: &Place, output: &Output) -> Result<Foreign, Failure> {
-    let bundle = Bundle::open(path, limits(args)).map_err(failure::bundle)?;
+    let bundle = Bundle::open(path, limits(args)).map_err(failure::opened)?;
     let unpacked = unpack(&bundle, &place.content()).map_err(failure::bundle)?;
     let Judged { plan, report, problems, .. } = verify::judge(&bundle, &unpacked)?;
     if verify::damage(&unpacked.project, &problems, &report, output) != Exit::Done {

@@ -26,7 +26,7 @@ pub fn verify(args: &args::Verify, output: &Output) -> Result<Exit, Failure> {
     if reproduction::is_one(&args.bundle) {
         return reproduction::verify(args, output);
     }
-    let bundle = Bundle::open(&args.bundle, limits(args)).map_err(failure::bundle)?;
+    let bundle = Bundle::open(&args.bundle, limits(args)).map_err(failure::opened)?;
     let opened = match (&args.opening, &args.named) {
         (Some(opening), Some(named)) => Some(super::bundle::opened(&bundle, opening, named, limits(args))?),
         _ => None,

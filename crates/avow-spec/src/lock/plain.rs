@@ -214,12 +214,12 @@ mod tests {
     #[test]
     fn uv_locks_that_say_the_same_have_one_form() {
         let one = "version = 1\nrevision = 3\nrequires-python = \">=3.11\"\n\n[[package]]\nname = \"b\"\nversion = \"2\"\n\
-                   source = { registry = \"https://pypi.org/simple\" }\nwheels = [\n    { url = \"https://f/2\", hash = \"sha256:2\", size = 7, upload-time = \"2024-01-01T00:00:00Z\" },\n    { url = \"https://f/1\", hash = \"sha256:1\" },\n]\n\n\
+                   source = { registry = \"https://packages.example.org/simple\" }\nwheels = [\n    { url = \"https://f/2\", hash = \"sha256:2\", size = 7, upload-time = \"2024-01-01T00:00:00Z\" },\n    { url = \"https://f/1\", hash = \"sha256:1\" },\n]\n\n\
                    [[package]]\nname = \"a\"\nversion = \"1\"\ndependencies = [\n    { name = \"b\" },\n]\n";
         let other = "# a comment\nversion = 1\nrequires-python = '>=3.11'\n[[package]]\nversion = \"1\"\nname = \"a\"\ndependencies = [{ name = \"b\" }]\n\
-                     [[package]]\nname = \"b\"\nversion = \"2\"\nsource = { registry = \"https://pypi.org/simple\" }\nwheels = [{ url = \"https://f/1\", hash = \"sha256:1\" }, { url = \"https://f/2\", hash = \"sha256:2\" }]\n";
+                     [[package]]\nname = \"b\"\nversion = \"2\"\nsource = { registry = \"https://packages.example.org/simple\" }\nwheels = [{ url = \"https://f/1\", hash = \"sha256:1\" }, { url = \"https://f/2\", hash = \"sha256:2\" }]\n";
         let form = "requires-python = \">=3.11\"\nversion = 1\n\n[[package]]\nname = \"a\"\nversion = \"1\"\n\n[[package.dependencies]]\nname = \"b\"\n\n\
-                    [[package]]\nname = \"b\"\nversion = \"2\"\n\n[package.source]\nregistry = \"https://pypi.org/simple\"\n\n\
+                    [[package]]\nname = \"b\"\nversion = \"2\"\n\n[package.source]\nregistry = \"https://packages.example.org/simple\"\n\n\
                     [[package.wheels]]\nhash = \"sha256:1\"\nurl = \"https://f/1\"\n\n[[package.wheels]]\nhash = \"sha256:2\"\nurl = \"https://f/2\"\n";
         same("uv", &[one, other], form);
         assert_ne!(plain("uv", one), plain("uv", &one.replace("sha256:1", "sha256:3")));

@@ -156,7 +156,7 @@ pub(in crate::commands) fn opened(
     if opening.commitment().map_err(failure::bundle)? != anonymous.commitment {
         return Err(not("its SHA-256 is not the commitment in the manifest"));
     }
-    let named = Bundle::open(named, limits).map_err(failure::bundle)?;
+    let named = Bundle::open(named, limits).map_err(failure::opened)?;
     let name = named.manifest().name().map_err(failure::bundle)?;
     if name != opening.bundle {
         return Err(not("the bundle with names is not the one that it names"));

@@ -43,7 +43,7 @@ impl Original {
         let machine =
             |error| Failure::new(Exit::Machine, "no folder could be made to unpack in").because(error);
         let folder = tempfile::Builder::new().prefix("avow-reproduce-").tempdir().map_err(machine)?;
-        let bundle = Bundle::open(path, Limits::default()).map_err(failure::bundle)?;
+        let bundle = Bundle::open(path, Limits::default()).map_err(failure::opened)?;
         let unpacked = unpack(&bundle, folder.path()).map_err(failure::bundle)?;
         let name = bundle.manifest().name().map_err(failure::bundle)?;
         let spec = Spec::open(Some(&unpacked.spec))?;
