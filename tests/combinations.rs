@@ -152,6 +152,19 @@ claims:
     sandbox.avow(&["power", "--claim", "t", "--effect", "1", "--sd", "-1"]).expect_code(2);
     let told = sandbox.avow(&["power", "--claim", "t", "--effect", "1", "--sd", "1"]).with_code(0).stdout;
     assert!(told.contains("8 units") && told.contains("68.1 % alone"), "{told}");
+    // An effect that hardly any number of units shows: by simulation the search ends, and says where.
+    let tiny = sandbox.avow(&["power", "--claim", "signs", "--effect", "0.001", "--sd", "1"]).with_code(0);
+    assert!(tiny.stdout.contains("more than 1024 units alone; no more were tried"), "{}", tiny.stdout);
+    assert!(tiny.stderr.contains("signs: carrying the rule out on 1024 units"), "{}", tiny.stderr);
+    let quiet = ["power", "--claim", "signs", "--effect", "0.001", "--sd", "1", "--json", "-q"];
+    let quiet = sandbox.avow(&quiet).with_code(0);
+    assert_eq!(
+        (&quiet.json()[0]["units_alone"], &quiet.json()[0]["largest_tried"]),
+        (&Value::Null, &Value::from(1024))
+    );
+    let formula =
+        sandbox.avow(&["power", "--claim", "t", "--effect", "1e-5", "--sd", "1"]).with_code(0).stdout;
+    assert!(formula.contains("more than 100000 units alone"), "{formula}");
 }
 
 #[test]

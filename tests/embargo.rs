@@ -153,6 +153,9 @@ fn what_does_not_open_a_commitment_is_refused_with_the_reason() {
     let (name, _) = ledger(&sandbox);
     std::fs::remove_dir_all(sandbox.path(".avow/embargo")).unwrap();
     let chain = name.trim_end_matches(".jsonl");
+    let lost = sandbox.avow(&["ledger", "open", chain]).with_code(2).stderr;
+    assert!(lost.contains("the private files that open them are not here"), "{lost}");
+    assert!(lost.contains("`--opening FILE --body FILE`"), "{lost}");
     sandbox
         .avow(&["ledger", "open", chain, "--opening", "opening.json", "--body", "body.json"])
         .expect_code(0);
@@ -210,4 +213,34 @@ fn commitments_are_counted_beside_the_verdicts_of_the_whole_project() {
     sandbox.avow(&["run", "-q", "three.yaml"]).expect_code(0);
     let told = sandbox.avow(&["verdict", "three.yaml"]).with_code(0).stdout;
     assert!(told.contains("1 unopened commitment in other chains"), "{told}");
+}
+
+#[test]
+fn nothing_made_for_others_shows_what_is_closed() {
+    let sandbox = project();
+    sandbox.avow(&["register", "--embargo"]).expect_code(0);
+    sandbox.avow(&["run", "-q"]).expect_code(0);
+    // Every export there is, as the program lists them itself.
+    let help = sandbox.avow(&["export", "--help"]).with_code(0).stdout;
+    let listed = help.split("Commands:").nth(1).unwrap().trim_start().lines();
+    let kinds: Vec<&str> = listed
+        .take_while(|line| line.starts_with(' ') || line.chars().next().is_some_and(char::is_lowercase))
+        // A help text that goes on in the next line is further in.
+        .filter(|line| line.len() - line.trim_start().len() <= 2)
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|word| *word != "help")
+        .collect();
+    assert!(kinds.len() >= 6 && kinds.contains(&"osf") && kinds.contains(&"ro-crate"), "{kinds:?}");
+    let before = sandbox.list(".");
+    let calls = kinds.iter().map(|kind| vec!["export", *kind]);
+    for call in calls.chain([vec!["prml", "export"], vec!["bundle"]]) {
+        let refused = sandbox.avow(&call).with_code(2);
+        assert!(refused.stderr.contains("would show what is under embargo"), "{call:?}: {}", refused.stderr);
+        assert!(refused.stderr.contains("avow ledger open"), "{call:?}: {}", refused.stderr);
+        assert_eq!(refused.stdout, "", "{call:?}");
+    }
+    assert_eq!(sandbox.list("."), before);
+    sandbox.avow(&["ledger", "open"]).expect_code(0);
+    sandbox.avow(&["export", "osf"]).expect_code(0);
+    sandbox.avow(&["prml", "export", "--producer", "me"]).expect_code(0);
 }

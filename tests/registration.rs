@@ -370,3 +370,25 @@ fn trying_until_it_works_is_answered_with_its_own_code() {
     let log = sandbox.avow(&["log", "measure[dose=1,seed=1]", "--spec", "spec.yaml", "--json"]).json();
     assert_eq!(log.as_array().unwrap().len(), 2, "every attempt has its log");
 }
+
+#[test]
+fn a_ledger_that_is_gone_is_missed_and_nothing_is_registered_in_its_place() {
+    let sandbox = project();
+    sandbox.avow(&["register", "-q"]).expect_code(0);
+    sandbox.avow(&["run", "-q"]).expect_code(0);
+    let name = sandbox.avow(&["verdict", "--json"]).json()["experiment"].as_str().unwrap().to_owned();
+    std::fs::remove_dir_all(sandbox.path("registrations")).unwrap();
+    for call in [
+        &["ledger", "verify"][..],
+        &["ledger", "verify", &name],
+        &["ledger", "log"],
+        &["ledger", "heads"],
+        &["register"],
+    ] {
+        let run = sandbox.avow(call).with_code(6);
+        assert!(run.stderr.contains("the ledger lacks the line"), "{call:?}: {}", run.stderr);
+        assert!(!sandbox.path("registrations").exists(), "{call:?}");
+    }
+    let told = sandbox.avow(&["register"]).with_code(6).stderr;
+    assert!(told.contains("is gone") && told.contains("restore `registrations/`"), "{told}");
+}

@@ -396,3 +396,33 @@ fn the_page_of_exit_codes_lists_those_there_are() {
     let in_page: Vec<u8> = page.lines().filter_map(first).collect();
     assert_eq!(in_page, in_source.keys().copied().collect::<Vec<u8>>());
 }
+
+#[test]
+fn where_there_are_several_specs_each_command_says_how_it_takes_one() {
+    let sandbox = Sandbox::new(env!("CARGO_BIN_EXE_avow"));
+    sandbox
+        .file("avow.toml", "")
+        .file("a.yaml", SPEC)
+        .file("b.yaml", SPEC.replace("experiment: words", "experiment: other"));
+    for (call, hint) in [
+        (&["run"][..], "avow run a.yaml"),
+        (&["plan"], "avow plan a.yaml"),
+        (&["verdict", "--json"], "avow verdict a.yaml"),
+        (&["table"], "avow table a.yaml"),
+        (&["register"], "avow register a.yaml"),
+        (&["amend", "--reason", "x"], "avow amend a.yaml"),
+        (&["export", "osf"], "avow export osf a.yaml"),
+        (&["prml", "export"], "avow prml export a.yaml"),
+        (&["bundle"], "avow bundle a.yaml"),
+        (&["power"], "avow power a.yaml"),
+        (&["ledger", "log"], "avow ledger log a.yaml"),
+        (&["invalidate", "measure[seed=1]", "--reason", "x"], "avow invalidate … --spec a.yaml"),
+        (&["retract", "helps", "--reason", "x"], "avow retract … --spec a.yaml"),
+        (&["explain", "measure"], "avow explain … --spec a.yaml"),
+        (&["log", "measure"], "avow log … --spec a.yaml"),
+        (&["get", "measure.result"], "avow get … --spec a.yaml"),
+    ] {
+        let run = sandbox.avow(call).with_code(2);
+        assert!(run.stderr.contains(&format!("hint: name one, e.g. `{hint}`")), "{call:?}: {}", run.stderr);
+    }
+}

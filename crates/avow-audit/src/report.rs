@@ -295,8 +295,11 @@ pub fn selected(evidence: &Evidence<'_>, source: Source<'_>) -> Result<Readings,
     let plan = evidence.plan;
     let mut all = Readings::default();
     for (index, stage) in plan.stages.iter().enumerate() {
-        let wanted =
-            plan.claims.iter().flat_map(|c| deviation::parts(&c.test)).any(|p| p.select.stage == stage.name);
+        let wanted = plan
+            .claims
+            .iter()
+            .flat_map(|c| deviation::parts(&c.test))
+            .any(|part| part.selections().any(|selection| selection.stage == stage.name));
         if wanted {
             all.append(measure::read_stage(evidence, source, index)?);
         }

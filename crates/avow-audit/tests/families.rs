@@ -43,7 +43,7 @@ fn a_void_member_still_counts_in_a_family_of_four() {
     assert!((b.q_corrected.unwrap() - (3.0 * q("b")).max(4.0 * q("a"))).abs() < 1e-12);
     let d = by_name(&report, "d");
     assert_eq!((d.word, d.q, d.family.members), (Some(Word::Void), Some(1.0), 4));
-    assert_eq!(d.reason.as_ref().unwrap().word(), "missing-units");
+    assert_eq!(d.reason.as_ref().unwrap().word(), "unknown-measurement");
     // Without the void member the others would have been easier.
     let three =
         standard(vec![claim("a", helps(0.0)), claim("b", helps(0.003)), claim("c", helps(0.007))]).audit();

@@ -102,6 +102,9 @@ fn shares_of_two_arms() {
     let mcnemar = paired(rule(Method::Mcnemar));
     assert_eq!(mcnemar.method, Some("mcnemar"));
     assert!(near(mcnemar.p.unwrap().support, 0.0625));
+    // Eight pairs are too few for another bound, and the reason says how many there must be.
+    let other = paired(Rule::Proportion { success, bound: above(-0.5), inference: by(Method::Mcnemar) });
+    assert_eq!(other.reason.unwrap().word(), "below-minimum-n");
 }
 
 #[test]

@@ -6,12 +6,14 @@ use clap::builder::TypedValueParser as _;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod exchange;
+mod naming;
 mod prml;
 mod registration;
 
 pub use exchange::{
     CrateEdition, CrateProfile, Export, ExportCrate, ExportForm, ExportInToto, ExportProv, Import,
 };
+pub use naming::naming;
 pub use prml::{Prml, PrmlExport, PrmlVerify};
 pub use registration::{
     Accepting, Amend, Diff, Invalidate, Ledger, LedgerArg, LedgerOpen, LedgerProve, LedgerVerify,

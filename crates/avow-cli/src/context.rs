@@ -20,6 +20,7 @@ use avow_store::{
     Aliases, Catalogue, FileBlobs, FileStamps, LedgerFile, MemoryStamps, Observed, Project, cache, journal,
 };
 
+use crate::args;
 use crate::compiled::{Compiled, compile};
 use crate::diagnostics;
 use crate::exit::Exit;
@@ -270,15 +271,20 @@ fn find_spec() -> Result<PathBuf, Failure> {
     let found = find_specs()?;
     match found.as_slice() {
         [one] => Ok(one.clone()),
-        [] => Err(Failure::new(Exit::Usage, "there is no spec in this folder")
-            .hint("name one, e.g. `avow run experiment.yaml`, or make a project with `avow init`")),
+        [] => Err(Failure::new(Exit::Usage, "there is no spec in this folder").hint(format!(
+            "name one, e.g. `{}`, or make a project with `avow init`",
+            args::naming(std::env::args_os(), "experiment.yaml")
+        ))),
         many => {
             let names: Vec<String> = many.iter().map(|p| format!("`{}`", p.display())).collect();
             Err(Failure::new(
                 Exit::Usage,
                 format!("there are several specs in this folder: {}", names.join(", ")),
             )
-            .hint(format!("name one, e.g. `avow run {}`", many[0].display())))
+            .hint(format!(
+                "name one, e.g. `{}`",
+                args::naming(std::env::args_os(), &many[0].display().to_string())
+            )))
         }
     }
 }

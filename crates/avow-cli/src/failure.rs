@@ -188,6 +188,10 @@ pub fn engine(error: EngineError) -> Failure {
                 "commitments are made with `avow register --embargo`; `avow ledger log` lists them",
             )
         }
+        EngineError::Lost(_) => Failure::new(Exit::Usage, "the commitment cannot be opened here").because(error).hint(
+            "give copies of them with `--opening FILE --body FILE`; without them nobody can ever open it, and it is \
+             counted as unopened beside every verdict",
+        ),
         EngineError::Mismatch(_) => Failure::new(Exit::Damaged, "the commitment was not opened")
             .because(error)
             .hint("openings are kept in `.avow/embargo/EXPERIMENT` where the commitment was made"),

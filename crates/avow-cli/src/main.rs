@@ -12,6 +12,7 @@ mod compiled;
 mod context;
 mod diagnostics;
 mod divergence;
+mod embargo;
 mod exit;
 mod failure;
 mod git;

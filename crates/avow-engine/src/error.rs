@@ -58,6 +58,9 @@ pub enum EngineError {
     /// There is no commitment to open.
     #[error("the ledger has no commitment that is not opened")]
     NoCommitment,
+    /// Nothing here opens what is closed.
+    #[error("{0} of its commitments are not opened, and the private files that open them are not here")]
+    Lost(usize),
     /// What was given does not open a commitment.
     #[error(transparent)]
     Mismatch(#[from] Mismatch),

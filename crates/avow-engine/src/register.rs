@@ -249,6 +249,7 @@ pub(crate) fn appended(error: AppendError) -> EngineError {
         AppendError::Store(error) => EngineError::Store(error),
         AppendError::Begun => EngineError::Begun,
         AppendError::NoCommitment => EngineError::NoCommitment,
+        AppendError::Lost(closed) => EngineError::Lost(closed),
         AppendError::Mismatch(mismatch) => EngineError::Mismatch(mismatch),
         AppendError::Taken(name) => EngineError::Taken(name),
     }

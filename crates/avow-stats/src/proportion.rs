@@ -2,11 +2,14 @@
 //!
 //! One arm is exact by default (Clopper–Pearson), because the usual approximations cover as little as 83 % at n ≤ 20.
 //! Two arms at bound 0 are tested exactly (Fisher, McNemar); any other bound, and the interval shown, is Newcombe's,
-//! which is approximate. Absent: the test of what counts as a success, which is the caller's.
+//! which is approximate: of independent arms or of pairs. The interval of the discordant share, mapped to the difference,
+//! is not used for pairs: it is conditional on how many pairs differ, and covers the difference in 66 % where it says 95 %.
+//! Absent: the test of what counts as a success, which is the caller's.
 
-use crate::fit::{Discordant, Fit, Newcombe, Score};
+use crate::fit::{Fit, Newcombe, Score};
 use crate::method::{Method, Sample};
 use crate::reason::Void;
+use crate::special::binomial;
 
 /// The share of `successes` in `trials`, at least 2 (one unit makes no inference anywhere). More successes than
 /// trials: [`Void::Domain`].
@@ -38,7 +41,7 @@ pub struct Arm {
     pub trials: u64,
 }
 
-/// The fewest trials of an arm at which Newcombe's interval may decide.
+/// The fewest trials of an arm, or pairs, at which Newcombe's interval may decide.
 pub const LEAST_FOR_NEWCOMBE: u64 = 10;
 
 /// The difference of shares first − second. At bound 0 Fisher's exact test decides, one-sided either way; elsewhere
@@ -54,7 +57,7 @@ pub fn two_arms(first: Arm, second: Arm, other_bounds: bool) -> Result<Fit, Void
     let share = |arm: Arm| arm.successes as f64 / arm.trials as f64;
     let count = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     let sample = Sample::Two(count(first.trials), count(second.trials));
-    let model = Newcombe { first: score(first), second: score(second) };
+    let model = Newcombe { first: score(first), second: score(second), correlation: 0.0 };
     let fit = Fit::new(share(first) - share(second), Method::Newcombe, sample, 1e-12, model);
     let (at_most, at_least) = fisher(first, second);
     Ok(fit.with_test_at(0.0, at_most, at_least, None))
@@ -80,20 +83,60 @@ pub fn fisher(first: Arm, second: Arm) -> (f64, f64) {
     ((total(&weights[seen..]) / all).min(1.0), (total(&weights[..=seen]) / all).min(1.0))
 }
 
-/// Pairs of outcomes: how often only the first succeeded, only the second, and of how many.
-///
-/// McNemar's exact test on the discordant pairs; the interval is Clopper–Pearson of the discordant share, mapped to the
-/// difference and conditional on their number. No discordant pair: [`Void::Undefined`].
-pub fn paired(only_first: u64, only_second: u64, pairs: u64) -> Result<Fit, Void> {
-    let discordant = only_first.checked_add(only_second).filter(|d| *d <= pairs).ok_or(Void::Domain)?;
-    match pairs {
+/// Pairs of outcomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pairs {
+    /// Both arms succeeded.
+    pub both: u64,
+    /// Only the first did.
+    pub only_first: u64,
+    /// Only the second did.
+    pub only_second: u64,
+    /// Neither did.
+    pub neither: u64,
+}
+
+impl Pairs {
+    /// How many pairs there are; `None` where that is no number of 64 bits.
+    pub fn total(&self) -> Option<u64> {
+        let one = self.both.checked_add(self.only_first)?;
+        one.checked_add(self.only_second)?.checked_add(self.neither)
+    }
+
+    /// φ of the table with Newcombe's correction for continuity: the numerator ad − bc, where positive, less n/2 but not
+    /// below 0. 0 where a margin is empty.
+    pub fn correlation(&self) -> f64 {
+        let [a, b, c, d] = [self.both, self.only_first, self.only_second, self.neither].map(|k| k as f64);
+        let margins = [a + b, c + d, a + c, b + d];
+        if margins.contains(&0.0) {
+            return 0.0;
+        }
+        let crossed = a * d - b * c;
+        let numerator = if crossed > 0.0 { (crossed - 0.5 * (a + b + c + d)).max(0.0) } else { crossed };
+        numerator / margins.iter().map(|margin| margin.sqrt()).product::<f64>()
+    }
+}
+
+/// The difference of shares first − second over pairs. At bound 0 McNemar's exact test on the discordant pairs decides;
+/// elsewhere Newcombe's interval for pairs inverted, which needs ten pairs where such a bound is asked (`other_bounds`).
+/// No discordant pair leaves nothing to test at 0: [`Void::Undefined`] unless another bound is asked.
+pub fn paired(pairs: Pairs, other_bounds: bool) -> Result<Fit, Void> {
+    let total = pairs.total().ok_or(Void::Domain)?;
+    let discordant = pairs.only_first + pairs.only_second;
+    match total {
         0 => return Err(Void::NoUnits),
         1 => return Err(Void::BelowMinimumN),
-        _ if discordant == 0 => return Err(Void::Undefined),
+        _ if other_bounds && total < LEAST_FOR_NEWCOMBE => return Err(Void::BelowMinimumN),
+        _ if discordant == 0 && !other_bounds => return Err(Void::Undefined),
         _ => {}
     }
-    let estimate = (only_first as f64 - only_second as f64) / pairs as f64;
-    let sample = Sample::One(usize::try_from(pairs).unwrap_or(usize::MAX));
-    let model = Discordant { first: only_first, discordant, pairs };
-    Ok(Fit::new(estimate, Method::McNemar, sample, 1e-12, model))
+    let score = |only: u64| Score { successes: pairs.both + only, trials: total };
+    let (first, second) = (score(pairs.only_first), score(pairs.only_second));
+    let model = Newcombe { first, second, correlation: pairs.correlation() };
+    let estimate = (pairs.only_first as f64 - pairs.only_second as f64) / total as f64;
+    let sample = Sample::One(usize::try_from(total).unwrap_or(usize::MAX));
+    let fit = Fit::new(estimate, Method::McNemar, sample, 1e-12, model);
+    let at_most = binomial::at_least(pairs.only_first, discordant, 0.5);
+    let at_least = binomial::at_most(pairs.only_first, discordant, 0.5);
+    Ok(fit.with_test_at(0.0, at_most, at_least, None))
 }

@@ -8,6 +8,7 @@ use crate::claim::{Claim, Inference};
 use crate::fit::EXACT_SIGNS;
 use crate::level::Level;
 use crate::method::{Method, Sample};
+use crate::proportion::{self, Arm, Pairs};
 use crate::region::{Pair, Region};
 use crate::rng::Draws;
 use crate::special::{binomial, student};
@@ -17,7 +18,35 @@ pub fn smallest_q(claim: &Claim, method: Method, sample: Sample, draws: Option<u
     if method == Method::ClopperPearson {
         return share_reach(claim, sample.total() as u64);
     }
-    claim.q(smallest_pair(method, sample, draws))
+    claim.q(two_shares_pair(claim, method, sample).unwrap_or_else(|| smallest_pair(method, sample, draws)))
+}
+
+/// Smallest tails of a difference of two shares against another bound than 0, where an interval is inverted instead of an
+/// exact test: over tables from "only the first succeeds" to "only the second does".
+fn two_shares_pair(claim: &Claim, method: Method, sample: Sample) -> Option<Pair> {
+    if claim.region.ends() == [0.0, 0.0] {
+        return None;
+    }
+    // Enough to come as near to the best table as a warning needs.
+    const TABLES: u64 = 200;
+    let fit = |share: u64| -> Option<crate::fit::Fit> {
+        let part = |n: usize| (n as u64 * share).div_ceil(TABLES).min(n as u64);
+        match (method, sample) {
+            (Method::McNemar, Sample::One(n)) => {
+                let (only_first, n) = (part(n), n as u64);
+                let pairs = Pairs { both: 0, only_first, only_second: n - only_first, neither: 0 };
+                proportion::paired(pairs, true).ok()
+            }
+            (Method::Newcombe, Sample::Two(n, m)) => {
+                let first = Arm { successes: part(n), trials: n as u64 };
+                let second = Arm { successes: m as u64 - part(m), trials: m as u64 };
+                proportion::two_arms(first, second, true).ok()
+            }
+            _ => None,
+        }
+    };
+    let pairs = (0..=TABLES).filter_map(|share| Some(claim.region.pair(&fit(share)?)));
+    pairs.reduce(|a, b| Pair { support: a.support.min(b.support), refute: a.refute.min(b.refute) })
 }
 
 /// The smallest p_S and p_R, each at its own best data, of a method other than the exact share.
@@ -49,7 +78,8 @@ pub fn smallest_pair_of(test: &Inference) -> Pair {
     if test.fit.method() == Method::ClopperPearson {
         return share_pair(&test.claim, test.fit.sample().total() as u64);
     }
-    smallest_pair(test.fit.method(), test.fit.sample(), test.fit.draws())
+    two_shares_pair(&test.claim, test.fit.method(), test.fit.sample())
+        .unwrap_or_else(|| smallest_pair(test.fit.method(), test.fit.sample(), test.fit.draws()))
 }
 
 fn share_reach(claim: &Claim, trials: u64) -> f64 {
@@ -177,6 +207,9 @@ fn minimum(planned: &Planned) -> Option<Warning> {
     let smallest = planned.sample.smallest();
     let least = match planned.method {
         Method::SignFlip | Method::OrderStatistics | Method::Wilcoxon => least_exact(planned)?,
+        Method::Newcombe | Method::McNemar if planned.claim.region.ends() != [0.0, 0.0] => {
+            usize::try_from(proportion::LEAST_FOR_NEWCOMBE).unwrap_or(usize::MAX)
+        }
         other => other.minimum_n(),
     };
     let instead = match planned.method {

@@ -9,14 +9,14 @@ use avow_stats::calibration::Forecasts;
 use avow_stats::correlation::{Coefficient, Joined};
 use avow_stats::difference::{contrast, mann_whitney, permutation};
 use avow_stats::power_law::{self, Tail, Weights};
-use avow_stats::proportion::{self, Arm};
+use avow_stats::proportion::{self, Arm, Pairs};
 use avow_stats::survival::{Curve, Time, log_rank};
 use avow_stats::trend::Cells;
 use avow_stats::{
     Claim, Correction, Fit, Region, Units, Void, bootstrap, clusters, family, max_statistic, ratio,
     sequential, slope,
 };
-use common::{Reference, X, Y, alpha, close, d, draws, ends};
+use common::{Reference, X, Y, alpha, close, d, draws, ends, level};
 
 const A: [f64; 6] = [10.2, 9.8, 11.1, 10.5, 9.9, 10.8];
 const B: [f64; 6] = [6.1, 5.7, 6.9, 6.0, 6.2, 6.4];
@@ -81,10 +81,52 @@ fn shares_of_two_arms_and_of_pairs() {
     reference.check("8/10: wilson 95 %", &ends(&proportion::wilson(8, 10).unwrap(), alpha()));
     let wilson = |k, n| ends(&proportion::wilson(k, n).unwrap(), alpha());
     reference.check("wilson 9/10, 4/10", &[wilson(9, 10), wilson(4, 10)].concat());
-    let pairs = [proportion::paired(6, 1, 7).unwrap(), proportion::paired(9, 2, 11).unwrap()];
-    reference.check("mcnemar 6 v 1, 9 v 2", &pairs.map(|fit| q(&fit, 0.0)));
-    let mapped = proportion::paired(9, 2, 30).unwrap();
-    reference.check("mcnemar 9 v 2 of 30: 95 %", &ends(&mapped, alpha()));
+    let pairs = |only_first, only_second, both| Pairs { both, only_first, only_second, neither: 0 };
+    let tests = [pairs(6, 1, 0), pairs(9, 2, 0)].map(|pairs| proportion::paired(pairs, false).unwrap());
+    reference.check("mcnemar 6 v 1, 9 v 2", &tests.map(|fit| q(&fit, 0.0)));
+}
+
+#[test]
+fn paired_shares() {
+    let file: serde_json::Value = serde_json::from_str(include_str!("data/paired_shares.json")).unwrap();
+    let cases = file["cases"].as_array().unwrap();
+    assert!(cases.len() >= 60);
+    for case in cases {
+        let k: Vec<u64> = case["counts"].as_array().unwrap().iter().map(|v| v.as_u64().unwrap()).collect();
+        let pairs = Pairs { both: k[0], only_first: k[1], only_second: k[2], neither: k[3] };
+        let error = level(case["error"].as_str().unwrap());
+        let Ok(fit) = proportion::paired(pairs, true) else {
+            assert!(pairs.total().unwrap() < proportion::LEAST_FOR_NEWCOMBE, "{case}");
+            continue;
+        };
+        let have = ends(&fit, error);
+        for (have, want) in have.iter().zip(case["want"].as_array().unwrap()) {
+            let want = want.as_f64().unwrap();
+            assert!((have - want).abs() <= 1e-9 * want.abs() + 1e-14, "have {have}, {case}");
+        }
+        // Test and interval are one inversion, but for the ends that no z reaches and the exact test at 0.
+        let inside = |bound: f64| bound.abs() > 1e-9 && bound.abs() < 1.0 - 1e-9 && bound != fit.estimate();
+        let half = 0.5 * error.to_f64();
+        if inside(have[0]) {
+            close(fit.p_at_most(have[0]), half, 1e-7, "paired newcombe inverted below");
+        }
+        if inside(have[1]) {
+            close(fit.p_at_least(have[1]), half, 1e-7, "paired newcombe inverted above");
+        }
+        // The arms swapped mirror the interval.
+        let swapped = Pairs { only_first: pairs.only_second, only_second: pairs.only_first, ..pairs };
+        let [low, high] = ends(&proportion::paired(swapped, true).unwrap(), error);
+        assert!((low + have[1]).abs() < 1e-12 && (high + have[0]).abs() < 1e-12, "{case}");
+    }
+    // The published example (airway hyper-responsiveness before and after a transplantation): −0.507 to −0.026.
+    let published = Pairs { both: 1, only_first: 1, only_second: 7, neither: 12 };
+    let [low, high] = ends(&proportion::paired(published, true).unwrap(), alpha());
+    assert_eq!((format!("{low:.3}"), format!("{high:.3}")), ("-0.507".to_owned(), "-0.026".to_owned()));
+    let few = Pairs { both: 3, only_first: 3, only_second: 1, neither: 2 };
+    assert_eq!(proportion::paired(few, true).unwrap_err(), Void::BelowMinimumN);
+    let concordant = Pairs { both: 6, only_first: 0, only_second: 0, neither: 6 };
+    assert_eq!(proportion::paired(concordant, false).unwrap_err(), Void::Undefined);
+    assert!(q(&proportion::paired(concordant, true).unwrap(), -0.5) < 0.05);
 }
 
 #[test]

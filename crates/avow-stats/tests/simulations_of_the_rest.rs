@@ -9,6 +9,7 @@ mod sources;
 use avow_stats::correlation::{Coefficient, Joined};
 use avow_stats::difference::{mann_whitney, permutation, student};
 use avow_stats::power_law::{self, Weights};
+use avow_stats::proportion::{Pairs, paired};
 use avow_stats::rng::{Draw, Draws, Key};
 use avow_stats::trend::{Cells, Statistic};
 use avow_stats::{Claim, Correction, Fit, Region, Units, clusters, family, sequential};
@@ -378,4 +379,56 @@ fn a_power_law_over_ten_points_is_covered_as_tabulated() {
         covered += u32::from(found.is_ok_and(|fit| fit.exponent.interval(alpha()).contains(0.5)));
     }
     agrees(covered, REPETITIONS, 94.0, 400, "power law with offset, k = 10");
+}
+
+/// The probability that the 95 % interval for paired shares lies wholly above, and wholly below, the true difference:
+/// summed over all tables, so that there is no error of simulation. `p` is the law of (both, only first, only second,
+/// neither).
+fn missed_pairs(n: u64, p: [f64; 4]) -> (f64, f64) {
+    let logs: Vec<f64> = std::iter::once(0.0)
+        .chain((1..=n).scan(0.0, |sum, k| {
+            *sum += (k as f64).ln();
+            Some(*sum)
+        }))
+        .collect();
+    let truth = p[1] - p[2];
+    let (mut above, mut below) = (0.0, 0.0);
+    for a in 0..=n {
+        for b in 0..=n - a {
+            for c in 0..=n - a - b {
+                let k = [a, b, c, n - a - b - c];
+                let term =
+                    |(k, p): (&u64, &f64)| if *k == 0 { 0.0 } else { *k as f64 * p.ln() - logs[*k as usize] };
+                let chance = (logs[n as usize] + k.iter().zip(&p).map(term).sum::<f64>()).exp();
+                let pairs = Pairs { both: k[0], only_first: k[1], only_second: k[2], neither: k[3] };
+                let interval = paired(pairs, true).unwrap().interval(alpha());
+                above += if interval.above(truth) { chance } else { 0.0 };
+                below += if interval.below(truth) { chance } else { 0.0 };
+            }
+        }
+    }
+    (above, below)
+}
+
+#[test]
+fn the_interval_of_paired_shares_covers_their_difference() {
+    for n in [10, 20, 30] {
+        let mut covered = Vec::new();
+        for first in [0.1, 0.3, 0.5, 0.7, 0.9, 0.95] {
+            for second in [0.1, 0.3, 0.5, 0.7, 0.9, 0.95] {
+                for dependence in [0.0, 0.45, 0.9] {
+                    let most = f64::min(first, second);
+                    let both = first * second + dependence * (most - first * second);
+                    let p = [both, first - both, second - both, 1.0 - first - second + both]
+                        .map(|p: f64| p.max(0.0));
+                    let (above, below) = missed_pairs(n, p);
+                    covered.push(1.0 - above - below);
+                }
+            }
+        }
+        let (least, mean) =
+            (covered.iter().copied().fold(1.0, f64::min), covered.iter().sum::<f64>() / covered.len() as f64);
+        assert!(least > 0.935, "n = {n}: the least coverage is {least}");
+        assert!((0.955..0.975).contains(&mean), "n = {n}: the mean coverage is {mean}");
+    }
 }

@@ -43,6 +43,9 @@ pub enum AppendError {
     /// Nothing is under embargo.
     #[error("the ledger has no commitment that is not opened")]
     NoCommitment,
+    /// Commitments that are closed, and of whose openings none is kept here.
+    #[error("{0} of its commitments are not opened, and the private files that open them are not here")]
+    Lost(usize),
     /// An opening that does not open what was committed to.
     #[error(transparent)]
     Mismatch(#[from] Mismatch),
@@ -188,7 +191,8 @@ impl LedgerFile {
     /// name. Returns the lines that were opened.
     ///
     /// # Errors
-    /// [`AppendError::NoCommitment`] where none is closed, [`AppendError::Mismatch`] where what is given does not open
+    /// [`AppendError::NoCommitment`] where none is closed, [`AppendError::Lost`] where some are and nothing here opens
+    /// them, [`AppendError::Mismatch`] where what is given does not open
     /// one, [`AppendError::Taken`] where the project has another chain of that name.
     pub fn open(&mut self, given: Option<Opening>) -> Result<Vec<RegistrationDigest>, AppendError> {
         let openings = match given {
@@ -208,7 +212,8 @@ impl LedgerFile {
             lines.push((*leaf, opening.fields(*leaf, commitment)?));
         }
         match (closed.is_empty(), lines.is_empty(), openings.first()) {
-            (true, ..) | (_, true, None) => return Err(AppendError::NoCommitment),
+            (true, ..) => return Err(AppendError::NoCommitment),
+            (_, true, None) => return Err(AppendError::Lost(closed.len())),
             (_, true, Some(opening)) => return Err(Mismatch::Opening(opening.commitment()).into()),
             _ => {}
         }

@@ -206,12 +206,16 @@ fn shares(
         let arm = |hits: &[bool]| Arm { successes: count(hits), trials: hits.len() as u64 };
         return Ok(proportion::two_arms(arm(&first), arm(&second), asks_other_than(bound, 0.0))?);
     }
-    // Its interval is conditional on how many pairs differ, and says nothing about another difference of the shares.
-    if asks_other_than(bound, 0.0) {
-        return Err(unsuited(Method::Mcnemar));
-    }
-    let only = |a: &[bool], b: &[bool]| a.iter().zip(b).filter(|(a, b)| **a && !**b).count() as u64;
-    Ok(proportion::paired(only(&first, &second), only(&second, &first), first.len() as u64)?)
+    let of = |outcome: (bool, bool)| {
+        first.iter().zip(&second).filter(|(a, b)| (**a, **b) == outcome).count() as u64
+    };
+    let pairs = proportion::Pairs {
+        both: of((true, true)),
+        only_first: of((true, false)),
+        only_second: of((false, true)),
+        neither: of((false, false)),
+    };
+    Ok(proportion::paired(pairs, asks_other_than(bound, 0.0))?)
 }
 
 /// The two raters' categories: the distinct values, in their order.

@@ -11,6 +11,7 @@
 //! Descriptive and exploratory claims have estimates and marginal intervals, no word and no family. Absent: how
 //! a number was made, and every sentence.
 
+mod absent;
 mod censoring;
 mod control;
 mod count;
@@ -148,13 +149,20 @@ impl Context<'_> {
             Ok(matched) => matched,
             Err(reason) => return void(reason),
         };
-        let with = |mut tested: Tested| {
+        let with = |mut tested: Tested, joined: &Joined| {
             tested.qualifiers.extend(matched.clone());
+            if let Body::Void(reason) = tested.body {
+                let reason = absent::placed(reason, self.evidence, self.readings, (part, joined));
+                tested.body = Body::Void(reason);
+            }
             tested
         };
+        if let Some(reason) = absent::unknown(self.evidence, self.readings, part) {
+            return void(reason);
+        }
         match self.arranged(part) {
             Ok(joined) if joined.is_empty() => void(Reason::Void(Void::NoUnits)),
-            Ok(joined) => joined.iter().map(|one| with(self.tested(setting, one))).collect(),
+            Ok(joined) => joined.iter().map(|one| with(self.tested(setting, one), one)).collect(),
             Err(error) => void(error.into()),
         }
     }

@@ -5,6 +5,8 @@
 //! at α/m, which is pessimistic. Draws are a function of their number, so the same question has the same answer. Absent:
 //! rules whose units are more than one number each; they say so.
 
+use std::collections::BTreeMap;
+
 use avow_model::claim::{
     Bound, Claim, Condition, Inference, Method, Missing, Part, Rule, Statistic, Test, Tier,
 };
@@ -32,8 +34,16 @@ pub const SIMULATIONS: u32 = 4_000;
 /// The most units of which exact enumerations are simulated; above them the rule's own random draws stand in.
 const ENUMERATED: usize = 10;
 
-/// The most units that are looked for.
+/// The most units that are looked for by formula.
 const MOST: usize = 100_000;
+
+/// The most units that are looked for by simulation, and of the betting method, which costs ten thousand bounds a unit.
+const MOST_SIMULATED: usize = 1_024;
+const MOST_BETS: usize = 256;
+
+/// Steps that one answer by simulation may cost, and the fewest simulations that are made however much they cost.
+const WORK: usize = 400_000_000;
+const FEWEST: usize = 250;
 
 /// What is assumed of the data.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,18 +95,45 @@ pub fn at(part: &Part, assumed: &Assumed, n: usize, alpha: Level, members: u32) 
         return by_formula(part, assumed, n, alpha, members);
     }
     let (mut alone, mut family) = (0_u32, 0_u32);
-    for draw in 0..SIMULATIONS {
+    let times = simulations(part, n);
+    for draw in 0..times {
         let (yes, both) = once(part, assumed, n, (alpha, members), u64::from(draw))?;
         alone += u32::from(yes);
         family += u32::from(both);
     }
-    let share = |count: u32| f64::from(count) / f64::from(SIMULATIONS);
-    let p = share(alone).clamp(0.5 / f64::from(SIMULATIONS), 1.0 - 0.5 / f64::from(SIMULATIONS));
-    let error = (p * (1.0 - p) / f64::from(SIMULATIONS)).sqrt();
+    let share = |count: u32| f64::from(count) / f64::from(times);
+    let p = share(alone).clamp(0.5 / f64::from(times), 1.0 - 0.5 / f64::from(times));
+    let error = (p * (1.0 - p) / f64::from(times)).sqrt();
     Ok(Power { n, alone: share(alone), in_family: share(family), error })
 }
 
-/// The fewest units at which the power alone, and that in the family, is `wanted`; `None` beyond 100,000.
+/// How often a rule is carried out at `n` units: 4,000 times, or less often where each time costs so much that nobody
+/// would wait. The printed error tells.
+fn simulations(part: &Part, n: usize) -> u32 {
+    let method = part.rule.inference().map_or(Method::None, |inference| inference.method);
+    let cost = match method {
+        Method::SignFlip | Method::Percentile | Method::Bca | Method::BootstrapT | Method::Permutation => 999,
+        Method::Wilcoxon | Method::MannWhitney => n,
+        Method::Bounded => 10_000,
+        _ => 1,
+    };
+    let affordable = WORK / cost.saturating_mul(n).max(1);
+    u32::try_from(affordable.max(FEWEST)).unwrap_or(u32::MAX).min(SIMULATIONS)
+}
+
+/// The answer to "how many units would it take?".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needed {
+    /// The fewest units at which the power alone is as wanted; `None` where `largest` units are too few.
+    pub alone: Option<usize>,
+    /// The same at the first step of the family.
+    pub in_family: Option<usize>,
+    /// The most units that were tried.
+    pub largest: usize,
+}
+
+/// The fewest units at which the power alone, and that in the family, is `wanted`, up to 100,000 by formula and 1,024 by
+/// simulation. `tell` hears of every number of units before it is tried.
 ///
 /// # Errors
 /// As [`at`].
@@ -104,29 +141,53 @@ pub fn units_for(
     part: &Part,
     assumed: &Assumed,
     wanted: f64,
-    alpha: Level,
-    members: u32,
-) -> Result<(Option<usize>, Option<usize>), Reason> {
-    let least = |family: bool| -> Result<Option<usize>, Reason> {
-        let enough = |n: usize| {
-            at(part, assumed, n, alpha, members).map(|p| if family { p.in_family } else { p.alone } >= wanted)
-        };
-        let (mut short, mut long) = (1, 2);
-        while !enough(long)? {
-            (short, long) = (long, long * 2);
-            // Simulated rules cost what they cost; a thousand units are more than a simulation should be asked for.
-            let most = if has_formula(part) && assumed.residuals.is_empty() { MOST } else { 1_024 };
-            if long > most {
-                return Ok(None);
-            }
-        }
-        while long - short > 1 {
-            let middle = short + (long - short) / 2;
-            if enough(middle)? { long = middle } else { short = middle }
-        }
-        Ok(Some(long))
+    (alpha, members): (Level, u32),
+    tell: &mut dyn FnMut(usize),
+) -> Result<Needed, Reason> {
+    let formula = has_formula(part) && assumed.residuals.is_empty();
+    let bets = part.rule.inference().is_some_and(|inference| inference.method == Method::Bounded);
+    let most = if formula {
+        MOST
+    } else if bets {
+        MOST_BETS
+    } else {
+        MOST_SIMULATED
     };
-    Ok((least(false)?, least(true)?))
+    let mut known = BTreeMap::<usize, Power>::new();
+    let mut power = |n: usize| -> Result<Power, Reason> {
+        if let Some(known) = known.get(&n) {
+            return Ok(*known);
+        }
+        tell(n);
+        let power = at(part, assumed, n, alpha, members)?;
+        known.insert(n, power);
+        Ok(power)
+    };
+    let alone = least(most, &mut |n| Ok(power(n)?.alone >= wanted))?;
+    let in_family = match members {
+        0 | 1 => alone,
+        _ => least(most, &mut |n| Ok(power(n)?.in_family >= wanted))?,
+    };
+    Ok(Needed { alone, in_family, largest: known.keys().max().copied().unwrap_or(0) })
+}
+
+/// The least n from 2 to `most` that is enough, by doubling and then halving the gap.
+fn least(
+    most: usize,
+    enough: &mut dyn FnMut(usize) -> Result<bool, Reason>,
+) -> Result<Option<usize>, Reason> {
+    let (mut short, mut long) = (1, 2);
+    while !enough(long)? {
+        if long == most {
+            return Ok(None);
+        }
+        (short, long) = (long, (long * 2).min(most));
+    }
+    while long - short > 1 {
+        let middle = short + (long - short) / 2;
+        if enough(middle)? { long = middle } else { short = middle }
+    }
+    Ok(Some(long))
 }
 
 fn by_formula(part: &Part, assumed: &Assumed, n: usize, alpha: Level, members: u32) -> Result<Power, Reason> {

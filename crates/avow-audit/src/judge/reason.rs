@@ -12,6 +12,22 @@ use crate::join::JoinError;
 pub enum Reason {
     /// The plan was not carried out, or the number does not exist.
     Void(Void),
+    /// The same, with the places that it is about.
+    At {
+        /// Why.
+        void: Void,
+        /// Members and what is wrong with each, in words of codes and numbers only.
+        places: String,
+    },
+    /// The files of the stage were read, and none holds a measurement of that name.
+    UnknownMeasurement {
+        /// The stage.
+        stage: String,
+        /// The name that is selected.
+        name: String,
+        /// The names that the files hold, the likest first.
+        held: Vec<String>,
+    },
     /// Fewer units than the method is defined for.
     TooFew {
         /// The method.
@@ -49,7 +65,8 @@ impl Reason {
     /// The code, one kebab-case word of the interface.
     pub fn word(&self) -> &'static str {
         match self {
-            Reason::Void(void) => void.word(),
+            Reason::Void(void) | Reason::At { void, .. } => void.word(),
+            Reason::UnknownMeasurement { .. } => "unknown-measurement",
             Reason::TooFew { .. } => Void::BelowMinimumN.word(),
             Reason::Inconclusive(reason) => reason.word(),
             Reason::Join(error) => error.word(),
@@ -76,6 +93,16 @@ impl Reason {
                 | JoinError::SplitUnit { dimension }
                 | JoinError::ReducedBytes { dimension } => dimension.clone(),
             }),
+            Reason::At { places, .. } => Some(places.clone()),
+            Reason::UnknownMeasurement { stage, name, held } => {
+                const SHOWN: usize = 8;
+                let shown: Vec<String> = held.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+                let more = match held.len().saturating_sub(SHOWN) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                Some(format!("`{name}`; the files of `{stage}` hold {}{more}", shown.join(", ")))
+            }
             Reason::Damaged(blob) => Some(blob.to_string()),
             Reason::Disputed(entry) => Some(entry.to_string()),
             Reason::TooFew { method, least, instead: Some(instead) } => {
@@ -94,7 +121,7 @@ impl Reason {
     /// The reason as the combination of parts knows it.
     pub(super) fn as_void(&self) -> Void {
         match self {
-            Reason::Void(void) => *void,
+            Reason::Void(void) | Reason::At { void, .. } => *void,
             Reason::TooFew { .. } => Void::BelowMinimumN,
             _ => Void::NotMeasured,
         }

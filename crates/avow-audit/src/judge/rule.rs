@@ -6,6 +6,7 @@ use avow_model::claim::{
 };
 use avow_model::value::Value;
 use avow_stats::correlation;
+use avow_stats::proportion::LEAST_FOR_NEWCOMBE;
 use avow_stats::rng::{Draws, Key};
 use avow_stats::threshold::{Every, share_that_will_pass};
 use avow_stats::{Claim, Level, Region, Units, Void, by_position, slope, sum, ties, trend};
@@ -142,7 +143,12 @@ fn too_few(reason: Reason, settings: &Settings, whole: Whole, used: usize, numbe
         }
         _ => None,
     };
-    Reason::TooFew { method: method.word(), least: method.minimum_n(), instead }
+    // With two units or more, only another bound than 0 asks for more.
+    let least = match settings.method {
+        Method::Newcombe | Method::Mcnemar if smallest >= 2 => LEAST_FOR_NEWCOMBE as usize,
+        _ => method.minimum_n(),
+    };
+    Reason::TooFew { method: method.word(), least, instead }
 }
 
 /// The units that a sequential design has looked at: all up to the last one with any number. Those after it have not

@@ -10,11 +10,12 @@ use avow_exchange::bundle::{Contents, Wanted, write};
 use avow_model::canonical::Record;
 use avow_model::digest::Artifact;
 use avow_model::plan::Determinism;
-use avow_store::{BlobStore, LedgerFile};
+use avow_store::BlobStore;
 use serde_json::json;
 
 use crate::args;
 use crate::context::{Reading, Spec};
+use crate::embargo;
 use crate::exit::Exit;
 use crate::failure;
 use crate::output::{Failure, Output};
@@ -33,10 +34,7 @@ pub fn bundle(args: &args::Bundle, output: &Output) -> Result<Exit, Failure> {
             .hint("a bundle for blind review needs seeds that the spec lists or counts: `{seeds: 8}`"));
     }
     let reading = Reading::open(&spec.project, &plan.experiment)?;
-    if LedgerFile::of(&spec.project, &plan.experiment).map_err(failure::store)?.is_embargoed() {
-        return Err(Failure::new(Exit::Usage, "a bundle would show what is under embargo")
-            .hint("open it first: `avow ledger open`"));
-    }
+    embargo::closed_to(&spec.project, &plan.experiment, "a bundle")?;
     let audit = Audit::gather(plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
     super::verdict::guard(&spec, &reading, &audit, args.peek, ("bundle", "the whole experiment"))?;
     let evidence = audit.evidence();

@@ -120,6 +120,10 @@ pub fn explain(args: &args::Explain, output: &Output) -> Result<Exit, Failure> {
 }
 
 fn unknown(plan: &Plan, name: &str) -> Failure {
+    if plan.claim(name).is_some() {
+        return Failure::new(Exit::Usage, format!("`{name}` is a claim, and members are explained here"))
+            .hint(format!("`avow verdict --explain {name}` shows what it rests on"));
+    }
     Failure::new(Exit::Usage, format!("nothing is called `{name}`"))
         .hint(format!("{}; a member looks like `train[seed=3]`", words::stages(plan)))
 }

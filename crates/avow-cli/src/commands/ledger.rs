@@ -8,15 +8,17 @@ mod witness;
 
 use std::path::Path;
 
+use avow_audit::heads::Cited;
 use avow_model::digest::RegistrationDigest;
 use avow_model::ledger::Ledger;
 use avow_store::{LedgerFile, Project, ledger};
 
 use crate::args;
-use crate::context::Spec;
+use crate::context::{Reading, Spec};
 use crate::exit::Exit;
 use crate::failure;
 use crate::output::{Failure, Output};
+use crate::words::finding;
 
 /// Carries one of its verbs out.
 pub fn ledger(args: &args::Ledger, output: &Output) -> Result<Exit, Failure> {
@@ -41,15 +43,51 @@ struct Chain {
 impl Chain {
     /// The ledger of the experiment or spec that is named; of the only one, where none is.
     fn open(named: Option<&str>) -> Result<Chain, Failure> {
+        let chain = Chain::even_if_gone(named)?;
+        match chain.is_empty() {
+            true => Err(lost(&chain.project, &chain.experiment)?.unwrap_or_else(|| none(&chain.experiment))),
+            false => Ok(chain),
+        }
+    }
+
+    /// The same where nothing is left of the ledger but what cites it.
+    fn even_if_gone(named: Option<&str>) -> Result<Chain, Failure> {
         let (project, experiment) = chosen(named)?;
         let file = LedgerFile::of(&project, &experiment).map_err(failure::store)?;
         let ledger = file.read().map_err(failure::store)?;
-        if ledger.chain().is_none() && ledger.findings().is_empty() {
-            return Err(Failure::new(Exit::Usage, format!("`{experiment}` has no ledger yet"))
-                .hint("freeze its plan with `avow register`"));
+        let chain = Chain { project, experiment, file, ledger };
+        if chain.is_empty() && lost(&chain.project, &chain.experiment)?.is_none() {
+            return Err(none(&chain.experiment));
         }
-        Ok(Chain { project, experiment, file, ledger })
+        Ok(chain)
     }
+
+    fn is_empty(&self) -> bool {
+        self.ledger.chain().is_none() && self.ledger.findings().is_empty()
+    }
+}
+
+fn none(experiment: &str) -> Failure {
+    Failure::new(Exit::Usage, format!("`{experiment}` has no ledger yet"))
+        .hint("freeze its plan with `avow register`")
+}
+
+/// The failure that says that lines of an experiment's ledger are gone which its runs cite; `None` where all are there.
+pub fn lost(project: &Project, experiment: &str) -> Result<Option<Failure>, Failure> {
+    let reading = Reading::open(project, experiment)?;
+    let mut cited = Cited::default();
+    cited.by_journals(experiment, &reading.journals()?);
+    let missing = cited.missing(&reading.ledger);
+    Ok(missing.first().map(|first| {
+        let what = match reading.ledger.chain() {
+            Some(_) => format!("the ledger of `{experiment}` lacks lines"),
+            None => format!("the ledger of `{experiment}` is gone"),
+        };
+        Failure::new(Exit::Damaged, format!("{what}: {}", finding::words(first))).hint(
+            "restore `registrations/` from version control or a copy; what is registered anew would be another \
+             chain, which knows nothing of what this project has seen",
+        )
+    }))
 }
 
 fn chosen(named: Option<&str>) -> Result<(Project, String), Failure> {
@@ -57,7 +95,8 @@ fn chosen(named: Option<&str>) -> Result<(Project, String), Failure> {
     if let Some(name) = named.filter(|name| !is_spec(name)) {
         let project = Project::discover(Path::new(".")).map_err(failure::store)?;
         let known = ledger::experiments(&project).map_err(failure::store)?;
-        if known.iter().any(|experiment| experiment == name) {
+        let known_to_runs = || lost(&project, name).map(|lost| lost.is_some());
+        if known.iter().any(|experiment| experiment == name) || known_to_runs()? {
             return Ok((project, name.to_owned()));
         }
         return Err(Failure::new(Exit::Usage, format!("there is no ledger of `{name}` here")).hint(

@@ -26,6 +26,7 @@ struct Answer {
     wanted: f64,
     units_alone: Option<usize>,
     units_in_family: Option<usize>,
+    largest_tried: usize,
     at: Vec<Power>,
 }
 
@@ -55,7 +56,7 @@ pub fn power(args: &args::Power, output: &Output) -> Result<Exit, Failure> {
     }
     let mut answers = Vec::new();
     for question in asked {
-        match answer(args, question) {
+        match answer(args, question, output) {
             Ok(answer) => answers.push(answer),
             Err((message, hint)) if args.claim.is_some() => {
                 return Err(Failure::new(Exit::Usage, message).hint(hint));
@@ -95,7 +96,7 @@ fn checked(args: &args::Power) -> Result<(), Failure> {
 /// Why a claim has no answer, and what to do about it.
 type Unanswered = (String, String);
 
-fn answer(args: &args::Power, question: &Question<'_>) -> Result<Answer, Unanswered> {
+fn answer(args: &args::Power, question: &Question<'_>, output: &Output) -> Result<Answer, Unanswered> {
     let usage = |message: &str, hint: &str| (message.to_owned(), hint.to_owned());
     let rule = question.part.rule.word();
     if !is_known(question.part) {
@@ -129,8 +130,17 @@ fn answer(args: &args::Power, question: &Question<'_>) -> Result<Answer, Unanswe
     let planned = if args.units.is_empty() { vec![question.n] } else { args.units.clone() };
     let of = |n: &usize| at(question.part, &assumed, *n, question.alpha, question.members);
     let powers = planned.iter().map(of).collect::<Result<Vec<Power>, _>>().map_err(failed)?;
-    let (units_alone, units_in_family) =
-        units_for(question.part, &assumed, args.power, question.alpha, question.members).map_err(failed)?;
+    let family = (question.alpha, question.members);
+    let simulated = !has_formula(question.part) || !assumed.residuals.is_empty();
+    let mut told = 0;
+    let mut tell = |n: usize| {
+        // Twice as many units cost twice as much or more: what came before is over by the time that it is worth a word.
+        if simulated && n >= 64 && n > told {
+            output.say(format!("{}: carrying the rule out on {n} units", question.claim.name));
+            told = n;
+        }
+    };
+    let needed = units_for(question.part, &assumed, args.power, family, &mut tell).map_err(failed)?;
     let by = match (has_formula(question.part), assumed.residuals.is_empty()) {
         (true, true) => "formula",
         (_, true) => "simulation, normal units",
@@ -145,8 +155,9 @@ fn answer(args: &args::Power, question: &Question<'_>) -> Result<Answer, Unanswe
         pilot_units: question.pilot.len(),
         members: question.members,
         wanted: args.power,
-        units_alone,
-        units_in_family,
+        units_alone: needed.alone,
+        units_in_family: needed.in_family,
+        largest_tried: needed.largest,
         at: powers,
     })
 }
@@ -190,13 +201,15 @@ fn text(answer: &Answer) -> String {
         .collect();
     out.push_str(&columns(&rows));
     let units =
-        |n: Option<usize>| n.map_or_else(|| "more than can be looked for".to_owned(), |n| n.to_string());
+        |n: Option<usize>| n.map_or_else(|| format!("more than {}", answer.largest_tried), |n| n.to_string());
     let family = match answer.members {
         0 | 1 => String::new(),
         m => format!(", {} at the first step of {m}", units(answer.units_in_family)),
     };
+    let open = answer.units_alone.is_none() || answer.members > 1 && answer.units_in_family.is_none();
+    let end = if open { "; no more were tried" } else { "" };
     out.push_str(&format!(
-        "  for {}: {} units alone{family}\n",
+        "  for {}: {} units alone{family}{end}\n",
         percent(answer.wanted),
         units(answer.units_alone)
     ));

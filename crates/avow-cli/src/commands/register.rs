@@ -27,6 +27,9 @@ pub fn register(args: &args::Register, output: &Output) -> Result<Exit, Failure>
     let spec = Spec::open(args.spec.spec.as_deref())?;
     let wanted = wanted(&spec, &args.witnesses)?;
     let (plan, done) = frozen(&spec, args.accepting, output, |session, freeze| {
+        if let Some(lost) = ledger::lost(&session.project, &freeze.plan.experiment)? {
+            return Err(lost);
+        }
         let written = match args.embargo {
             true => avow_engine::embargo(session, freeze),
             false => avow_engine::register(session, freeze),

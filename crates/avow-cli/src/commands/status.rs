@@ -62,8 +62,9 @@ fn summary(project: &Project, run: &str) -> Result<Option<RunSummary>, Failure> 
 /// Another run that lives, in one line.
 fn beside(project: &Project, other: &Presence) -> Result<String, Failure> {
     let state = summary(project, &other.run)?.unwrap_or_default();
-    let (counts, members) = (state.counts(), state.opened.as_ref().map_or(0, |opened| opened.members));
+    let counts = state.counts();
     let done = counts.succeeded + counts.reused;
+    let members = members(&state, counts);
     let waits = match other.waits.first() {
         Some(wait) => format!("; {} {}", wait.member, words::awaited(wait)),
         None => String::new(),
@@ -123,6 +124,13 @@ fn counts_of(state: &RunSummary, runner: Option<u32>) -> Counts {
     counts
 }
 
+/// How many members the run has: those of its plan at the start and those that a search asked for since.
+fn members(state: &RunSummary, counts: Counts) -> u64 {
+    let begun = state.opened.as_ref().map_or(0, |opened| opened.members);
+    let Counts { succeeded, reused, failed, cancelled, lost, running, waiting, .. } = counts;
+    begun.max(succeeded + reused + failed + cancelled + lost + running + waiting)
+}
+
 fn as_text(state: &RunSummary, runner: Option<u32>, output: &Output) -> Result<(), Failure> {
     let opened = state.opened.as_ref();
     let counts = counts_of(state, runner);
@@ -144,7 +152,7 @@ fn as_text(state: &RunSummary, runner: Option<u32>, output: &Output) -> Result<(
     .filter(|(count, _)| *count > 0)
     .map(|(count, word)| format!("{count} {word}"))
     .collect();
-    output.data(format!("members    {} ({})", opened.map_or(0, |o| o.members), parts.join(", ")))?;
+    output.data(format!("members    {} ({})", members(state, counts), parts.join(", ")))?;
     if state.verified > 0 {
         output
             .data(format!("verified   {} executed again", words::count(state.verified, "reused action")))?;
@@ -172,9 +180,10 @@ fn as_json(
     let running: Vec<&String> = state.running.keys().filter(|_| runs).collect();
     let failed: Vec<_> =
         state.ended.iter().map(|(member, outcome)| json!({"member": member, "outcome": outcome})).collect();
+    let counts = counts_of(state, runner);
     output.json(&json!({
-        "opened": state.opened, "since": state.since, "until": state.until, "closed": state.closed,
-        "runner": runner, "counts": counts_of(state, runner), "verified": state.verified, "running": running, "failed": failed,
+        "members": members(state, counts), "opened": state.opened, "since": state.since, "until": state.until, "closed": state.closed,
+        "runner": runner, "counts": counts, "verified": state.verified, "running": running, "failed": failed,
         "waits": own.map_or(&[][..], |own| &own.waits), "others": others,
     }))
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use avow_audit::beside::{Beside, beside};
 use avow_audit::heads::Cited;
+use avow_audit::judge::{Reason, Verdict};
 use avow_audit::measure::Problem;
 use avow_audit::{Audit, Evidence, Finding, Hiding, Report, Standing, Word, holdout};
 use avow_engine::{record_copy, record_exposure};
@@ -88,7 +89,14 @@ pub fn after_run(
         output.data(words::verdict::lines(plan, &report, output).trim_end())?;
     }
     crate::results::keep(spec, plan, &report)?;
-    Ok(exit)
+    Ok(if unreadable(&report) { exit.worse(Exit::StageFailed) } else { exit })
+}
+
+/// Whether a stage wrote what is no measurement file although it says so, or a claim has no number for that reason.
+fn unreadable(report: &Report) -> bool {
+    let whole = |problem: &Problem| problem.name.is_none();
+    let voided = |verdict: &Verdict| verdict.reason == Some(Reason::Unreadable);
+    report.problems.iter().any(whole) || report.verdicts.iter().any(voided)
 }
 
 /// Says that there is nothing to judge.
@@ -168,6 +176,10 @@ pub fn damage_of(findings: &[Finding], problems: &[Problem], output: &Output) ->
     }
     if problems.len() > TOLD {
         output.always(format!("{} … and {} more", output.coloured("unreadable:", 33), problems.len() - TOLD));
+    }
+    if let Some(problem) = problems.first() {
+        let hint = words::finding::mending(problem);
+        output.say(format!("{} {hint}", output.coloured("hint:", 36)));
     }
     if damage.is_empty() {
         return Exit::Done;

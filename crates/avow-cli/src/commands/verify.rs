@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use avow_audit::{Audit, Finding, Report};
 use avow_exchange::bundle::{Bundle, Limits, Unpacked, unpack};
@@ -83,10 +84,12 @@ pub struct Judged {
 /// Checks what was unpacked and judges its claims anew.
 pub fn judge(bundle: &Bundle, unpacked: &Unpacked) -> Result<Judged, Failure> {
     let plan: Plan = read_record(&unpacked.blobs, bundle.manifest().plan).map_err(failure::store)?;
+    // What its searches asked for and found is in the evidence, not in the record of the plan.
+    let plan = crate::search::followed(&unpacked.project, plan.into())?;
     let absent: HashSet<BlobDigest> = bundle.manifest().absent.iter().copied().collect();
     let problems = problems(unpacked, &absent)?;
-    let report = report(unpacked, plan.clone(), &absent)?;
-    Ok(Judged { plan, absent, problems, report })
+    let report = report(unpacked, &plan, &absent)?;
+    Ok(Judged { plan: Arc::unwrap_or_clone(plan), absent, problems, report })
 }
 
 fn limits(args: &args::Verify) -> Limits {
@@ -110,10 +113,9 @@ fn problems(unpacked: &Unpacked, absent: &HashSet<BlobDigest>) -> Result<Vec<Pro
 }
 
 /// Judges the claims anew. What was left out is no damage, unless a claim rests on it.
-fn report(unpacked: &Unpacked, plan: Plan, absent: &HashSet<BlobDigest>) -> Result<Report, Failure> {
-    let plan = crate::search::followed(&unpacked.project, plan.into())?;
+fn report(unpacked: &Unpacked, plan: &Plan, absent: &HashSet<BlobDigest>) -> Result<Report, Failure> {
     let reading = Reading::open(&unpacked.project, &plan.experiment)?;
-    let audit = Audit::gather(&plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
+    let audit = Audit::gather(plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
     let mut needed = HashSet::new();
     for member in audit.evidence().members() {
         let stage = &plan.stages[member.member.stage as usize];

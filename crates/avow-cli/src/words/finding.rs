@@ -69,3 +69,21 @@ pub fn problem(problem: &Problem) -> String {
     let name = problem.name.as_deref().map(|name| format!(" ({name})")).unwrap_or_default();
     format!("{}.{}, line {}{name}: {what}", problem.member, problem.output, problem.line)
 }
+
+/// What to do about a measurement that could not be read.
+pub fn mending(problem: &Problem) -> String {
+    let (stage, cell) = problem.member.split_at(problem.member.find('[').unwrap_or(problem.member.len()));
+    let file = format!("{stage}.{}{cell}", problem.output);
+    let form = match &problem.reason {
+        Reason::Folder | Reason::NotText | Reason::Syntax { .. } => {
+            "a measurement file is a flat JSON map, JSON Lines or a table (docs/language.md)"
+        }
+        Reason::NotANumber { .. } => {
+            "numbers are measurements; other words belong under `keys`, or elsewhere"
+        }
+        Reason::Without { .. } | Reason::NotThere { .. } => "`values` and `keys` say what a file holds",
+        Reason::BadKey { .. } | Reason::ContradictsCell { .. } => "a record key is text, a number or a truth",
+        Reason::Duplicate { .. } => "records of one name differ in a key that is declared",
+    };
+    format!("`avow get '{file}'` shows the file; {form}")
+}

@@ -232,6 +232,7 @@ pub fn reason_words(reason: &Reason) -> String {
         "correction" => "decided alone, not after correction in its family",
         "void-part" => "a part of it is void and could decide it",
         "missing-units" => "planned units are missing",
+        "unknown-measurement" => "no measurement has the name that it selects",
         "non-finite" => "a value is not finite",
         "below-minimum-n" => "the method needs more units",
         "no-units" => "nothing was measured",

@@ -31,7 +31,7 @@ static METHODS: &[Word] = &[
     word("log-rank", "two arms of values that were cut off, against the bound 0"),
     word("wilson", "for a proportion"),
     word("newcombe", "for two proportions"),
-    word("mcnemar", "for two paired proportions"),
+    word("mcnemar", "for two paired proportions: McNemar's test at 0, Newcombe's paired interval elsewhere"),
     word("page", "Page's L, for a trend over units and the bound 0"),
     word("hc3", "for a slope"),
     word("theil-sen", "for a slope"),

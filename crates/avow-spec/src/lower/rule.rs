@@ -363,16 +363,6 @@ impl Context<'_, '_, '_> {
             Arms::Unpaired => (Method::Newcombe, &[Method::Newcombe]),
         };
         let (inference, choice) = self.inference(node, Choice::Fixed(default), allowed);
-        let bounds = match bound {
-            Bound::Above { bound, refute } | Bound::Below { bound, refute } => [bound, refute],
-            Bound::Between { low, high } => [low, high],
-        };
-        if self.arms == Arms::Paired && bounds != [0.0, 0.0] {
-            let message = "of pairs, McNemar's test decides about the bound 0 and no other";
-            let hint = "ask `above: 0` or `below: 0`, or give `method: newcombe`, which takes the arms as independent";
-            self.error("bound", node, message, hint);
-            return None;
-        }
         let fine = self.units_needed(node, &inference);
         fine.then_some(Draft::new(Rule::Proportion { success, bound, inference }, choice))
     }

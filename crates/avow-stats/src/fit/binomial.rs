@@ -1,4 +1,4 @@
-//! Shares of trials: exact (Clopper–Pearson), by score (Wilson), and of discordant pairs (McNemar).
+//! Shares of trials: exact (Clopper–Pearson) and by score (Wilson).
 
 use super::Model;
 use crate::level::Level;
@@ -77,56 +77,5 @@ impl Model for Score {
 
     fn interval(&self, error: Level) -> (f64, f64) {
         self.limits(-normal::quantile(0.5 * error.to_f64()))
-    }
-}
-
-/// Discordant pairs: `first` where only the first arm succeeded, of `discordant`, among `pairs`. The difference of
-/// shares is (2π − 1)·discordant/pairs for π the share of `first` among the discordant, conditional on their number.
-#[derive(Clone, Debug)]
-pub(crate) struct Discordant {
-    pub first: u64,
-    pub discordant: u64,
-    pub pairs: u64,
-}
-
-impl Discordant {
-    fn reach(&self) -> f64 {
-        self.discordant as f64 / self.pairs as f64
-    }
-
-    /// π at a difference of shares.
-    fn share_at(&self, difference: f64) -> f64 {
-        0.5 * (difference / self.reach() + 1.0)
-    }
-}
-
-impl Model for Discordant {
-    fn p_at_most(&self, bound: f64, _: f64) -> f64 {
-        match self.share_at(bound) {
-            p if p < 0.0 => 0.0,
-            p if p > 1.0 => 1.0,
-            p => binomial::at_least(self.first, self.discordant, p),
-        }
-    }
-
-    fn p_at_least(&self, bound: f64, _: f64) -> f64 {
-        match self.share_at(bound) {
-            p if p > 1.0 => 0.0,
-            p if p < 0.0 => 1.0,
-            p => binomial::at_most(self.first, self.discordant, p),
-        }
-    }
-
-    fn interval(&self, error: Level) -> (f64, f64) {
-        let half = 0.5 * error.to_f64();
-        let back = |p: f64| (2.0 * p - 1.0) * self.reach();
-        (
-            back(binomial::lower_limit(self.first, self.discordant, half)),
-            back(binomial::upper_limit(self.first, self.discordant, half)),
-        )
-    }
-
-    fn is_approximate(&self) -> bool {
-        true
     }
 }

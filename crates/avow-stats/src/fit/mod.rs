@@ -29,7 +29,7 @@ use crate::method::{Method, Sample};
 use crate::rng::Draws;
 pub(crate) use anytime::{Anytime, Betting};
 pub(crate) use bca::Bca;
-pub(crate) use binomial::{Discordant, Score, Share};
+pub(crate) use binomial::{Score, Share};
 use constant::Constant;
 pub(crate) use counted::{Counted, Counts};
 pub(crate) use fieller::Fieller;

@@ -1,4 +1,5 @@
-//! The difference of two independent shares by Newcombe (1998, method 10): Wilson limits of each arm, squared and added.
+//! The difference of two shares by Newcombe (1998): Wilson limits of each arm, squared and added, for independent arms;
+//! for pairs under the correlation φ of their outcomes (Statistics in Medicine 17, pp. 2635–2650, method 10).
 
 use super::{Model, Score};
 use crate::level::Level;
@@ -8,6 +9,8 @@ use crate::special::normal;
 pub(crate) struct Newcombe {
     pub first: Score,
     pub second: Score,
+    /// The correlation φ of the outcomes of pairs; 0 for independent arms.
+    pub correlation: f64,
 }
 
 impl Newcombe {
@@ -16,16 +19,24 @@ impl Newcombe {
         (share(&self.first), share(&self.second))
     }
 
+    /// √(x² − 2φxy + y²), which is at least (1 − |φ|) of the square and so never below zero but by rounding.
+    fn added(&self, x: f64, y: f64) -> f64 {
+        if self.correlation == 0.0 {
+            return x.hypot(y);
+        }
+        (x * x - 2.0 * self.correlation * x * y + y * y).max(0.0).sqrt()
+    }
+
     fn low(&self, z: f64) -> f64 {
         let (p, q) = self.shares();
         let (l, u) = (self.first.limits(z).0, self.second.limits(z).1);
-        p - q - (p - l).hypot(u - q)
+        p - q - self.added(p - l, u - q)
     }
 
     fn high(&self, z: f64) -> f64 {
         let (p, q) = self.shares();
         let (u, l) = (self.first.limits(z).1, self.second.limits(z).0);
-        p - q + (u - p).hypot(q - l)
+        p - q + self.added(u - p, q - l)
     }
 
     /// The one-sided p at which the limit that moves away with z reaches the bound: `excess(z)` is positive while

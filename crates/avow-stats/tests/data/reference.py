@@ -235,8 +235,6 @@ def two_shares():
     put("wilson 9/10, 4/10", [*stats.binomtest(9, 10).proportion_ci(0.95, "wilson"), *stats.binomtest(4, 10).proportion_ci(0.95, "wilson")],
         [0.5958499732, 0.9821237869, 0.1681803297, 0.6873262303])
     put("mcnemar 6 v 1, 9 v 2", [stats.binomtest(6, 7).pvalue, stats.binomtest(9, 11).pvalue], [0.125, 0.0654296875])
-    low, high = stats.binomtest(9, 11).proportion_ci(0.95, "exact")
-    put("mcnemar 9 v 2 of 30: 95 %", [(2 * low - 1) * 11 / 30, (2 * high - 1) * 11 / 30])
 
 
 def correlations():

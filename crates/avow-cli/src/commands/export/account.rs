@@ -18,6 +18,7 @@ use avow_store::Project;
 use avow_store::blob::read_record;
 
 use crate::context::{Planned, Reading, Spec};
+use crate::embargo;
 use crate::exit::Exit;
 use crate::failure;
 use crate::output::{Failure, Output};
@@ -37,6 +38,7 @@ impl Exported {
     pub fn open(given: Option<&Path>, output: &Output) -> Result<Exported, Failure> {
         let spec = Spec::open(given)?;
         let planned = spec.plan_as_run(output)?;
+        embargo::closed_to(&spec.project, &planned.plan.experiment, "an export")?;
         let reading = Reading::open(&spec.project, &planned.plan.experiment)?;
         Ok(Exported { spec, planned, reading })
     }

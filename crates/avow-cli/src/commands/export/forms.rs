@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::args;
 use crate::context::{Reading, Spec};
+use crate::embargo;
 use crate::exit::Exit;
 use crate::failure;
 use crate::output::{Failure, Output};
@@ -33,6 +34,7 @@ pub fn print(form: Form, args: &args::ExportForm, output: &Output) -> Result<Exi
     let spec = Spec::open(args.spec.as_deref())?;
     let planned = spec.plan_as_run(output)?;
     let plan = &planned.plan;
+    embargo::closed_to(&spec.project, &plan.experiment, "a form")?;
     let reading = Reading::open(&spec.project, &plan.experiment)?;
     let audit = Audit::gather(plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
     let existing = audit.evidence().completeness().done > 0;

@@ -17,6 +17,7 @@ use jiff::Timestamp;
 use super::{give, sha256};
 use crate::args;
 use crate::context::{Reading, Spec};
+use crate::embargo;
 use crate::exit::Exit;
 use crate::git;
 use crate::output::{Failure, Output};
@@ -25,6 +26,7 @@ use crate::output::{Failure, Output};
 pub fn export(args: &args::PrmlExport, output: &Output) -> Result<Exit, Failure> {
     let spec = Spec::open(args.spec.spec.as_deref())?;
     let plan = spec.plan_as_run(output)?.plan;
+    embargo::closed_to(&spec.project, &plan.experiment, "a manifest")?;
     let claim = chosen(&plan, args.claim.as_deref())?;
     let reading = Reading::open(&spec.project, &plan.experiment)?;
     let registration = reading.ledger.in_force().0.map(|force| force.registered.leaf.to_string());
