@@ -151,6 +151,13 @@ pub struct Part {
     /// The dimension that names what is sampled independently: units of one cluster become one number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clusters: Option<String>,
+    /// Whether clusters count by their units (θ is the mean of all units) instead of equally.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_units: bool,
+    /// A second dimension that is sampled as well and crosses the units: the claim is about both, and the larger p of the
+    /// two decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub also: Option<String>,
     /// What must be equal between the arms of the contrast, but for what is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<Control>,
@@ -178,7 +185,7 @@ impl Part {
     /// Every selection the part reads.
     pub fn selections(&self) -> impl Iterator<Item = &Selection> {
         let other = match &self.rule {
-            Rule::Correlation { with, .. } => Some(with),
+            Rule::Correlation { with, .. } | Rule::Calibration { with, .. } => Some(with),
             _ => None,
         };
         std::iter::once(&self.select).chain(other)
@@ -382,6 +389,10 @@ pub enum Method {
     RestrictedMean,
     /// The log-rank test of two arms.
     LogRank,
+    /// The lowest or highest of several means, re-selected in each draw.
+    WorstGroup,
+    /// Labels drawn from the forecasts themselves.
+    Consistency,
     /// No inference.
     None,
 }
@@ -440,6 +451,28 @@ pub enum Coefficient {
     Kendall,
     /// The product-moment correlation.
     Pearson,
+}
+
+/// Which of several groups is the worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Extreme {
+    /// That with the lowest mean.
+    Lowest,
+    /// That with the highest mean.
+    Highest,
+}
+
+/// How a calibration error is estimated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CalibrationError {
+    /// Σ(k/N)[(ȳ − c̄)² − ȳ(1 − ȳ)/(k − 1)].
+    DebiasedSquare,
+    /// Σ(k/N)|ȳ − c̄|, which is biased up.
+    Expected,
+    /// √Σ(k/N)(ȳ − c̄)², which is biased up.
+    RootMeanSquare,
 }
 
 /// Whether a slope is of values or of their logarithms.
@@ -607,6 +640,30 @@ pub enum Rule {
         /// How it is inferred.
         inference: Inference,
     },
+    /// The lowest or highest of the means of several groups.
+    Worst {
+        /// The dimension whose values are the groups.
+        along: String,
+        /// Which of them is the worst.
+        take: Extreme,
+        /// The claim's region.
+        bound: Bound,
+        /// How it is inferred.
+        inference: Inference,
+    },
+    /// How far stated probabilities are from what came true, joined per unit.
+    Calibration {
+        /// What happened: 0 or 1.
+        with: Selection,
+        /// How many equal-width bins.
+        bins: u32,
+        /// The estimator.
+        estimator: CalibrationError,
+        /// The claim's region.
+        bound: Bound,
+        /// How it is inferred.
+        inference: Inference,
+    },
     /// A result that the experiment's own analysis computes: the selected measurement is its estimate.
     Reported {
         /// The measurements of the same stage that hold the rest.
@@ -669,6 +726,8 @@ impl Rule {
             Rule::Ratio { .. } => "ratio",
             Rule::Correlation { .. } => "correlation",
             Rule::Agreement { .. } => "agreement",
+            Rule::Worst { .. } => "worst",
+            Rule::Calibration { .. } => "calibration",
             Rule::Reported { .. } => "reported",
             Rule::Exact { .. } => "exact",
         }
@@ -677,7 +736,10 @@ impl Rule {
     /// The dimension the rule runs along.
     pub fn along(&self) -> Option<&str> {
         match self {
-            Rule::Trend { along, .. } | Rule::Curve { along, .. } | Rule::Slope { along, .. } => Some(along),
+            Rule::Trend { along, .. }
+            | Rule::Curve { along, .. }
+            | Rule::Slope { along, .. }
+            | Rule::Worst { along, .. } => Some(along),
             Rule::Exact { along, .. } => along.as_deref(),
             _ => None,
         }
@@ -698,7 +760,27 @@ impl Rule {
             | Rule::Slope { inference, .. }
             | Rule::Ratio { inference, .. }
             | Rule::Correlation { inference, .. }
+            | Rule::Worst { inference, .. }
+            | Rule::Calibration { inference, .. }
             | Rule::Agreement { inference, .. } => Some(inference),
+        }
+    }
+
+    /// Its bounds; `None` for rules that have a margin, a tolerance or nothing instead.
+    pub fn bound(&self) -> Option<Bound> {
+        match self {
+            Rule::Threshold { bound, .. }
+            | Rule::Difference { bound, .. }
+            | Rule::Proportion { bound, .. }
+            | Rule::Trend { bound, .. }
+            | Rule::Slope { bound, .. }
+            | Rule::Ratio { bound, .. }
+            | Rule::Correlation { bound, .. }
+            | Rule::Agreement { bound, .. }
+            | Rule::Worst { bound, .. }
+            | Rule::Calibration { bound, .. }
+            | Rule::Reported { bound, .. } => Some(*bound),
+            Rule::Equivalence { .. } | Rule::Curve { .. } | Rule::Exact { .. } => None,
         }
     }
 }

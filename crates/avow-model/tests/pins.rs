@@ -130,6 +130,8 @@ fn claim() -> Claim {
         per: vec!["model".to_owned()],
         replicate: Some("seed".to_owned()),
         clusters: None,
+        by_units: false,
+        also: None,
         control: None,
         missing: Missing::Drop { void_above: "0.1".to_owned() },
         judge: Judge::Interval,

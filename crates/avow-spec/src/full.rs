@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 use avow_model::axis::{Axis, Points};
 use avow_model::claim::{
-    Bound, Claim, Coefficient, Compare, Condition, Correction, Inference, Judge, Method, Missing, Part,
-    RankStatistic, Reduction, Rule, Scale, Selected, Side, Statistic, Test, Tolerance, TrendOf, Weighting,
+    Bound, CalibrationError, Claim, Coefficient, Compare, Condition, Correction, Inference, Judge, Method,
+    Missing, Part, RankStatistic, Reduction, Rule, Scale, Selected, Side, Statistic, Test, Tolerance,
+    TrendOf, Weighting,
 };
 use avow_model::op::MEASUREMENTS_FILE;
 use avow_model::plan::{
@@ -439,8 +440,19 @@ fn part(part: &Part, map: &mut Map) {
         }),
     );
     map.list("per", texts(&part.per));
-    map.maybe("replicate", part.replicate.as_deref());
-    map.maybe("clusters", part.clusters.as_deref());
+    match (&part.replicate, &part.also) {
+        (Some(unit), Some(also)) => map.list("replicate", texts(&[unit.clone(), also.clone()])),
+        (unit, _) => map.maybe("replicate", unit.as_deref()),
+    }
+    match (&part.clusters, part.by_units) {
+        (Some(by), true) => {
+            let mut own = Map::default();
+            own.put("by", by.as_str());
+            own.put("weight", "units");
+            map.put("clusters", own.done());
+        }
+        (clusters, _) => map.maybe("clusters", clusters.as_deref()),
+    }
     if let Some(control) = &part.control {
         let mut own = Map::default();
         own.put("of", control.of.as_str());
@@ -495,6 +507,23 @@ fn rule(rule: &Rule, crossed: bool) -> Yaml {
                     Coefficient::Pearson => "pearson",
                 },
             );
+            self::bound(bound, &mut map);
+        }
+        Rule::Worst { along, take, bound, .. } => {
+            map.put("along", along.as_str());
+            map.put("take", if *take == avow_model::claim::Extreme::Lowest { "lowest" } else { "highest" });
+            self::bound(bound, &mut map);
+        }
+        Rule::Calibration { with, bins, estimator, bound, .. } => {
+            let (Selected::Measurement(name) | Selected::Output(name)) = &with.of;
+            map.put("with", format!("{}.{name}", with.stage));
+            map.put("bins", u64::from(*bins));
+            let word = match estimator {
+                CalibrationError::DebiasedSquare => "debiased-square",
+                CalibrationError::Expected => "expected",
+                CalibrationError::RootMeanSquare => "root-mean-square",
+            };
+            map.put("estimator", word);
             self::bound(bound, &mut map);
         }
         Rule::Agreement { weights, bound, .. } => {

@@ -112,6 +112,8 @@ pub(crate) fn word(method: Method) -> &'static str {
         Method::Sequential => "sequential",
         Method::RestrictedMean => "restricted-mean",
         Method::LogRank => "log-rank",
+        Method::WorstGroup => "worst-group",
+        Method::Consistency => "consistency",
         Method::None => "none",
     }
 }
@@ -214,6 +216,8 @@ fn tested(rule: &Rule, method: Method) -> Option<Tested> {
         Method::Sequential => Tested::Sequential,
         Method::RestrictedMean => Tested::RestrictedMean,
         Method::LogRank => Tested::LogRank,
+        Method::WorstGroup => Tested::WorstGroup,
+        Method::Consistency => Tested::Consistency,
         Method::T => Tested::T,
         Method::SignFlip => Tested::SignFlip,
         Method::Welch => Tested::Welch,
@@ -234,6 +238,8 @@ fn claim(rule: &Rule) -> Option<Claim> {
         | Rule::Slope { bound, .. }
         | Rule::Ratio { bound, .. }
         | Rule::Correlation { bound, .. }
+        | Rule::Worst { bound, .. }
+        | Rule::Calibration { bound, .. }
         | Rule::Agreement { bound, .. } => match *bound {
             Bound::Above { bound, refute } => Region::Above { bound, refute },
             Bound::Below { bound, refute } => Region::Below { bound, refute },

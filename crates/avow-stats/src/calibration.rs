@@ -4,9 +4,14 @@
 //! its estimator, bins and norm. The debiased square (Bröcker 2012; Kumar, Liang and Ma 2019) may be negative and stays so.
 //! "Calibrated" is a claim against the null of labels drawn from the forecasts themselves. Absent: multi-class forms.
 
+use crate::fit::{Fit, Unbounded};
+use crate::method::{Method, Sample};
 use crate::reason::Void;
 use crate::rng::Draws;
 use crate::sum;
+
+/// The fewest forecasts of which a claim is judged.
+pub const LEAST_FORECASTS: usize = 10;
 
 /// Forecast probabilities of success with what happened.
 #[derive(Clone, Debug)]
@@ -98,6 +103,18 @@ impl Forecasts {
         let parts =
             self.stated.iter().zip(&self.happened).map(|(c, y)| if *y { -c.ln() } else { -(-c).ln_1p() });
         sum::sum(parts) / self.stated.len() as f64
+    }
+
+    /// The debiased square as a fit that knows one question: whether it is above 0, by [`Forecasts::consistency`]. It has no
+    /// interval, and no data speak against "at least 0".
+    pub fn fit(&self, bins: usize, draws: Draws) -> Result<Fit, Void> {
+        let count = self.stated.len();
+        if count < LEAST_FORECASTS {
+            return Err(Void::BelowMinimumN);
+        }
+        let (estimate, sample) = (self.debiased_square(bins), Sample::One(count));
+        let fit = Fit::new(estimate, Method::Consistency, sample, 1e-12, Unbounded);
+        Ok(fit.with_test_at(0.0, self.consistency(bins, draws), 1.0, Some(draws.count)))
     }
 
     /// The add-one p-value of the debiased square against labels drawn from the forecasts: small when the forecasts do

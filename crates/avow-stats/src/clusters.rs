@@ -8,6 +8,7 @@
 use crate::fit::{Fit, Scale, StudentPart};
 use crate::method::{Method, Sample};
 use crate::reason::Void;
+use crate::rng::Draws;
 use crate::units::{Units, require};
 use crate::{sum, ties};
 
@@ -31,6 +32,26 @@ pub fn means(values: &[f64], clusters: &[usize]) -> Result<Units, Void> {
     }
     let means = order.iter().map(|cluster| sum::mean(&members[cluster])).collect();
     Units::with_tie(means, ties::margin(values.iter().copied()))
+}
+
+/// The mean of all units, θ = Σ n_g x̄_g/Σ n_g, by sign-flip of n_g(x̄_g − θ₀) over the clusters: `means` and `sizes` of
+/// the clusters in their order. The interval is by the same flips. One cluster alone is [`Void::BelowMinimumN`].
+pub fn weighted(means: &Units, sizes: &[usize], draws: Draws) -> Result<Fit, Void> {
+    let values = means.values();
+    if values.len() != sizes.len() || sizes.contains(&0) {
+        return Err(Void::Unpaired);
+    }
+    require(values, 1)?;
+    if values.len() < 2 {
+        return Err(Void::BelowMinimumN);
+    }
+    if means.all_equal() {
+        let tail = crate::units::equal_signs(values.len());
+        let sample = Sample::One(values.len());
+        return Ok(Fit::constant(Method::SignFlip, sample, values[0], tail, means.tie()));
+    }
+    let weights: Vec<f64> = sizes.iter().map(|size| *size as f64).collect();
+    Ok(Fit::weighted_signs(values, &weights, draws, means.tie()))
 }
 
 /// The mean over all pairs of `n` units, with the standard error of leaving one unit out, t with n − 1 degrees of

@@ -67,6 +67,7 @@ pub mod threshold;
 pub mod ties;
 pub mod trend;
 pub mod units;
+pub mod worst;
 
 pub use claim::{Claim, Evidence, Inference, MonteCarlo, Side};
 pub use combine::{Combination, Part};

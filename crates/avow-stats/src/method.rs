@@ -68,11 +68,15 @@ pub enum Method {
     RestrictedMean,
     /// The log-rank test of two arms of values that were cut off.
     LogRank,
+    /// The lowest or highest of several means, re-selected in each draw.
+    WorstGroup,
+    /// Labels drawn from the forecasts themselves.
+    Consistency,
 }
 
 impl Method {
     /// Every method, for lists and messages.
-    pub const ALL: [Method; 29] = [
+    pub const ALL: [Method; 31] = [
         Method::T,
         Method::SignFlip,
         Method::Welch,
@@ -102,6 +106,8 @@ impl Method {
         Method::Page,
         Method::RestrictedMean,
         Method::LogRank,
+        Method::WorstGroup,
+        Method::Consistency,
     ];
 
     /// The word of the method in specs and outputs.
@@ -136,6 +142,8 @@ impl Method {
             Method::Page => "page",
             Method::RestrictedMean => "restricted-mean",
             Method::LogRank => "log-rank",
+            Method::WorstGroup => "worst-group",
+            Method::Consistency => "consistency",
         }
     }
 
@@ -171,6 +179,8 @@ impl Method {
             | Method::TheilSen => 6,
             Method::Percentile | Method::Bca | Method::BootstrapT => 10,
             Method::RestrictedMean => crate::survival::LEAST_UNITS,
+            Method::WorstGroup => crate::bootstrap::LEAST_CLUSTERS,
+            Method::Consistency => crate::calibration::LEAST_FORECASTS,
             Method::Kappa => 30,
         }
     }

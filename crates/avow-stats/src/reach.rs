@@ -60,9 +60,10 @@ fn smallest_pair(method: Method, sample: Sample, draws: Option<u32>) -> Pair {
         (Method::SignFlip | Method::Permutation | Method::CorrelationPermutation, Some(draws)) => {
             1.0 / (f64::from(draws) + 1.0)
         }
-        (Method::Percentile | Method::Bca | Method::BootstrapT, draws) => {
-            1.0 / (f64::from(draws.unwrap_or(Draws::REFITTED)) + 1.0)
-        }
+        (
+            Method::Percentile | Method::Bca | Method::BootstrapT | Method::WorstGroup | Method::Consistency,
+            draws,
+        ) => 1.0 / (f64::from(draws.unwrap_or(Draws::REFITTED)) + 1.0),
         (Method::SignFlip | Method::OrderStatistics | Method::Wilcoxon | Method::McNemar, _) => {
             crate::units::equal_signs(n)
         }

@@ -323,3 +323,52 @@ fn bootstraps_agree_with_t_where_both_hold() {
         assert!((have - want).abs() < 0.03, "{have} {want}");
     }
 }
+
+#[test]
+fn clusters_that_count_by_their_units() {
+    let file: serde_json::Value = serde_json::from_str(include_str!("data/weighted_clusters.json")).unwrap();
+    let cases = file["cases"].as_array().unwrap();
+    assert!(cases.len() >= 9);
+    let numbers = |value: &serde_json::Value| -> Vec<f64> {
+        value.as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect()
+    };
+    for case in cases {
+        let means = Units::of(&numbers(&case["means"])).unwrap();
+        let sizes: Vec<usize> = numbers(&case["sizes"]).into_iter().map(|size| size as usize).collect();
+        let fit = clusters::weighted(&means, &sizes, draws(0)).unwrap();
+        let (bound, p) = (case["bound"].as_f64().unwrap(), numbers(&case["p"]));
+        close(fit.estimate(), case["estimate"].as_f64().unwrap(), 1e-12, "the mean of all units");
+        assert_eq!(vec![fit.p_at_most(bound), fit.p_at_least(bound)], p, "{case}");
+        match case["interval"].is_null() {
+            true => assert_eq!(ends(&fit, alpha()), [f64::NEG_INFINITY, f64::INFINITY], "{case}"),
+            false => {
+                for (have, want) in ends(&fit, alpha()).into_iter().zip(numbers(&case["interval"])) {
+                    close(have, want, 1e-12, "an end of the interval");
+                }
+            }
+        }
+        // Clusters of one size count equally, and clusters by many draws as by all flips.
+        let equal = clusters::weighted(&means, &vec![3; sizes.len()], draws(0)).unwrap();
+        assert_eq!(ends(&equal, alpha()), ends(&means.signs(draws(0)).unwrap(), alpha()));
+    }
+    assert_eq!(clusters::weighted(&d(), &[1; 7], draws(0)).unwrap_err(), Void::Unpaired);
+    assert_eq!(
+        clusters::weighted(&Units::of(&[1.0]).unwrap(), &[4], draws(0)).unwrap_err(),
+        Void::BelowMinimumN
+    );
+}
+
+#[test]
+fn calibration_as_a_claim() {
+    let stated: Vec<f64> = (0..200).map(|i| f64::from(i) / 200.0 + 0.0025).collect();
+    // Outcomes that come true as stated, spread evenly, and outcomes that never do.
+    let as_stated: Vec<bool> = (0..200).map(|i| (i * 7919 % 200) as f64 / 200.0 < stated[i]).collect();
+    let fit = |happened: &[bool]| Forecasts::new(&stated, happened).unwrap().fit(10, draws(999)).unwrap();
+    assert!(q(&fit(&as_stated), 0.0) > 0.05);
+    let never = fit(&[false; 200]);
+    assert_eq!((never.p_at_most(0.0), never.p_at_least(0.0)), (0.001, 1.0));
+    assert!(never.estimate() > 0.3 && never.draws() == Some(999));
+    assert_eq!(ends(&never, alpha()), [f64::NEG_INFINITY, f64::INFINITY]);
+    let few = Forecasts::new(&stated[..9], &[true; 9]).unwrap();
+    assert_eq!(few.fit(10, draws(99)).unwrap_err(), Void::BelowMinimumN);
+}

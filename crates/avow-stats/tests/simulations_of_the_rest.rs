@@ -12,6 +12,7 @@ use avow_stats::power_law::{self, Weights};
 use avow_stats::proportion::{Pairs, paired};
 use avow_stats::rng::{Draw, Draws, Key};
 use avow_stats::trend::{Cells, Statistic};
+use avow_stats::worst::Groups;
 use avow_stats::{Claim, Correction, Fit, Region, Units, clusters, family, sequential};
 use common::{agrees, alpha, draws};
 use sources::*;
@@ -431,4 +432,64 @@ fn the_interval_of_paired_shares_covers_their_difference() {
         assert!(least > 0.935, "n = {n}: the least coverage is {least}");
         assert!((0.955..0.975).contains(&mean), "n = {n}: the mean coverage is {mean}");
     }
+}
+
+#[test]
+fn the_interval_of_the_worst_group_covers_the_lowest_mean() {
+    const REPETITIONS: u32 = 400;
+    // Means of the groups, and how much of a unit's value they share.
+    let designs: [(&[f64], f64); 7] = [
+        (&[0.0; 5], 0.0),
+        (&[0.0; 5], 0.5),
+        (&[0.0; 10], 0.0),
+        (&[0.0; 2], 0.5),
+        (&[-1.0, 0.0, 0.0, 0.0, 0.0], 0.0),
+        (&[-1.0, 0.0, 0.0, 0.0, 0.0], 0.5),
+        (&[-0.3, 0.0, 0.0, 0.0, 0.0], 0.0),
+    ];
+    for (index, (means, shared)) in designs.into_iter().enumerate() {
+        let lowest = means.iter().copied().fold(f64::INFINITY, f64::min);
+        let (mut above, mut below, mut mirrored) = (0, 0, 0);
+        for repetition in 0..REPETITIONS {
+            let mut draw = Draw::new(&key(91, index), repetition.into());
+            let mut columns = vec![Vec::new(); means.len()];
+            for _ in 0..20 {
+                let common = f64::sqrt(shared) * draw.normal();
+                for (column, mean) in columns.iter_mut().zip(means) {
+                    column.push(mean + common + f64::sqrt(1.0 - shared) * draw.normal());
+                }
+            }
+            let draws = fresh(92, repetition, 399);
+            let interval = Groups::crossed(columns.clone()).unwrap().lowest(draws).interval(alpha());
+            above += u32::from(interval.above(lowest));
+            below += u32::from(interval.below(lowest));
+            let negated = columns.iter().map(|column| column.iter().map(|x| -x).collect()).collect();
+            let highest = Groups::crossed(negated).unwrap().highest(draws).interval(alpha());
+            mirrored += u32::from(highest.low == -interval.high && highest.high == -interval.low);
+        }
+        assert_eq!(mirrored, REPETITIONS);
+        // Nominal 2.5 % a side; 6 % is beyond what 400 repetitions of 2.5 % give once in ten thousand.
+        let most = REPETITIONS * 6 / 100;
+        assert!(above <= most && below <= most, "design {index}: {above} above, {below} below");
+    }
+}
+
+#[test]
+fn clusters_that_count_by_their_units_err_as_often_as_they_may() {
+    const REPETITIONS: u32 = 4_000;
+    let sizes = [1, 2, 3, 5, 8, 13, 2, 4];
+    let mut wrong = 0;
+    for repetition in 0..REPETITIONS {
+        let mut draw = Draw::new(&key(93, 8), repetition.into());
+        let mean = |size: &usize| {
+            let own = draw.normal();
+            let noise: f64 = (0..*size).map(|_| draw.normal()).sum::<f64>() / *size as f64;
+            own + noise
+        };
+        let means = Units::of(&sizes.iter().map(mean).collect::<Vec<f64>>()).unwrap();
+        let interval = clusters::weighted(&means, &sizes, draws(0)).unwrap().interval(alpha());
+        wrong += u32::from(!interval.contains(0.0));
+    }
+    // Exact under symmetry: 12 of 256 flips, 4.69 %.
+    agrees(wrong, REPETITIONS, 4.69, 100_000, "clusters by their units");
 }

@@ -1,11 +1,13 @@
 //! From a rule's numbers to a fit, by the registered method.
 
 use avow_model::claim::{
-    Bound, Coefficient, Condition, Inference, Method, RankStatistic, Rule, Scale, Statistic, TrendOf,
-    Weighting,
+    Bound, Coefficient, Condition, Extreme, Inference, Method, RankStatistic, Rule, Scale, Statistic,
+    TrendOf, Weighting,
 };
 use avow_model::value::Value;
 use avow_stats::agreement::{self, TwoRaters};
+use avow_stats::calibration::Forecasts;
+use avow_stats::clusters;
 use avow_stats::correlation;
 use avow_stats::power_law::{self, Weights};
 use avow_stats::proportion::{self, Arm};
@@ -16,6 +18,7 @@ use super::censoring;
 use super::reason::Reason;
 use super::rule::Setting;
 use super::sample::Sample;
+use super::worst;
 use crate::join::Joined;
 
 /// The fit of a rule with its registered method.
@@ -27,8 +30,23 @@ pub(super) fn fit(setting: Setting<'_>, joined: &Joined, numbers: &Sample) -> Re
     if let Some(fit) = censoring::fit(settings, numbers)? {
         return Ok(fit);
     }
+    if setting.part.by_units {
+        return Ok(clusters::weighted(&level(joined, numbers)?, &numbers.sizes, draws)?);
+    }
     match rule {
         Rule::Proportion { success, bound, .. } => shares(numbers, *success, *bound, method, unpaired),
+        Rule::Worst { take, .. } => {
+            let draws = Draws { count: Draws::REFITTED, ..draws };
+            let groups = worst::groups(joined, setting.part)?;
+            Ok(match take {
+                Extreme::Lowest => groups.lowest(draws),
+                Extreme::Highest => groups.highest(draws),
+            })
+        }
+        Rule::Calibration { bins, .. } => {
+            let draws = Draws { count: Draws::REFITTED, ..draws };
+            Ok(forecasts(numbers)?.fit(*bins as usize, draws)?)
+        }
         Rule::Trend { statistic, of, .. } => {
             let levels = levels(joined);
             let rows = numbers.rows();
@@ -218,6 +236,16 @@ fn shares(
     Ok(proportion::paired(pairs, asks_other_than(bound, 0.0))?)
 }
 
+/// Stated probabilities with what happened, 0 or 1.
+pub(super) fn forecasts(numbers: &Sample) -> Result<Forecasts, Reason> {
+    let (stated, happened) = two(numbers)?;
+    if happened.iter().any(|value| *value != 0.0 && *value != 1.0) {
+        return Err(Reason::Unsuited("what happened is 0 or 1".to_owned()));
+    }
+    let happened: Vec<bool> = happened.iter().map(|value| *value == 1.0).collect();
+    Ok(Forecasts::new(&stated, &happened)?)
+}
+
 /// The two raters' categories: the distinct values, in their order.
 pub(super) fn raters(numbers: &Sample, weights: Weighting) -> Result<TwoRaters, Reason> {
     let (first, second) = two(numbers)?;
@@ -275,6 +303,8 @@ pub(super) fn word(method: Method) -> &'static str {
         Method::Sequential => Named::Sequential.word(),
         Method::RestrictedMean => Named::RestrictedMean.word(),
         Method::LogRank => Named::LogRank.word(),
+        Method::WorstGroup => Named::WorstGroup.word(),
+        Method::Consistency => Named::Consistency.word(),
         Method::None => "none",
     }
 }

@@ -25,10 +25,11 @@ mod rule;
 mod sample;
 mod tested;
 mod verdict;
+mod worst;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use avow_model::claim::{Claim, Correction, Part, Rule, Selected, Selection, Test, Tier};
+use avow_model::claim::{Claim, Correction, Part, Reduce, Reduction, Rule, Selected, Selection, Test, Tier};
 use avow_stats::{Adjusted, Combination, Level, Void, decide, family, graph, max_statistic, qualify};
 
 use crate::evidence::Evidence;
@@ -127,6 +128,7 @@ impl Context<'_> {
     /// A test as the members it makes: one per value of `per`.
     fn each(&self, test: &Test, path: &[usize]) -> Vec<Tested> {
         let part = match test {
+            Test::One(part) if part.also.is_some() => return self.crossed(part, path),
             Test::One(part) => part,
             Test::All(_) | Test::Any(_) => return vec![self.combination(test, path)],
             Test::Count(count) => return vec![count::test(*self, count, path)],
@@ -167,10 +169,33 @@ impl Context<'_> {
         }
     }
 
+    /// A claim about two kinds of sampled units at once: one number per value of each, the other averaged, and the larger
+    /// p of the two. Cells are never pooled.
+    fn crossed(&self, part: &Part, path: &[usize]) -> Vec<Tested> {
+        let Some((unit, also)) = part.replicate.clone().zip(part.also.clone()) else { return Vec::new() };
+        let of = |unit: &String, other: &String| {
+            let fold = Reduce { dimension: other.clone(), by: Reduction::Mean };
+            let reduce = part.reduce.iter().cloned().chain([fold]).collect();
+            let own = Part { replicate: Some(unit.clone()), also: None, reduce, ..part.clone() };
+            self.each(&Test::One(Box::new(own)), path)
+        };
+        let (first, second) = (of(&unit, &also), of(&also, &unit));
+        let both = |one: Tested| {
+            let other = second.iter().position(|other| other.at == one.at);
+            match other {
+                Some(index) => tested::larger((unit.clone(), one), (also.clone(), &second[index])),
+                None => one,
+            }
+        };
+        first.into_iter().map(both).collect()
+    }
+
     /// The selection of a part; for a correlation both selections, as two arms.
     fn arranged(&self, part: &Part) -> Result<Vec<Joined>, JoinError> {
         let first = join::join(self.evidence, self.readings, part)?;
-        let Rule::Correlation { with, .. } = &part.rule else { return Ok(first) };
+        let (Rule::Correlation { with, .. } | Rule::Calibration { with, .. }) = &part.rule else {
+            return Ok(first);
+        };
         let other = Part { select: with.clone(), ..part.clone() };
         let second = join::join(self.evidence, self.readings, &other)?;
         let beside = |one: Joined| {

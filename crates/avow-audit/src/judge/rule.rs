@@ -2,7 +2,8 @@
 
 use avow_model::canonical::bytes_of;
 use avow_model::claim::{
-    Bound, Inference as Settings, Judge, Method, Part, Rule, Scale, Side, Statistic, TrendOf,
+    Bound, CalibrationError, Extreme, Inference as Settings, Judge, Method, Part, Rule, Scale, Side,
+    Statistic, TrendOf,
 };
 use avow_model::value::Value;
 use avow_stats::correlation;
@@ -17,7 +18,7 @@ use super::reason::Reason;
 use super::sample::{Sample, Whole, sample};
 use super::tested::{Body, Column, Tested};
 use super::verdict::{Culprit, DecidedBy, Qualifier};
-use super::{censoring, curve, exact};
+use super::{censoring, curve, exact, worst};
 use crate::evidence::Evidence;
 use crate::join::{Joined, Slot};
 
@@ -96,6 +97,8 @@ fn estimand(setting: Setting<'_>, joined: &Joined) -> Tested {
     let points: Vec<usize> = (0..joined.points.len()).collect();
     let so_far = setting.claim.sequential.then(|| until_now(joined));
     let joined = so_far.as_ref().unwrap_or(joined);
+    // Groups may have units of their own, so each group is taken by itself when it is its turn.
+    let points = if matches!(setting.part.rule, Rule::Worst { .. }) { vec![0] } else { points };
     let (numbers, units) = sample(joined, &points, whole, &setting.part.missing);
     let body = numbers.and_then(|numbers| {
         arms_fit(&setting.part.rule, joined)?;
@@ -178,7 +181,11 @@ fn column(setting: Setting<'_>, joined: &Joined, numbers: &Sample) -> Option<Col
 /// A difference needs two arms, a proportion of one arm has one.
 fn arms_fit(rule: &Rule, joined: &Joined) -> Result<(), Reason> {
     match rule {
-        Rule::Difference { .. } | Rule::Ratio { .. } | Rule::Agreement { .. } | Rule::Correlation { .. }
+        Rule::Difference { .. }
+        | Rule::Ratio { .. }
+        | Rule::Agreement { .. }
+        | Rule::Calibration { .. }
+        | Rule::Correlation { .. }
             if joined.arms == 1 =>
         {
             Err(Reason::Unsuited(format!("a {} of one arm", rule.word())))
@@ -200,6 +207,7 @@ pub(super) fn question(rule: &Rule, arms: usize) -> Result<Claim, Reason> {
         | Rule::Slope { bound, .. }
         | Rule::Correlation { bound, .. }
         | Rule::Agreement { bound, .. } => (region(*bound)?, Some(0.0)),
+        Rule::Worst { bound, .. } | Rule::Calibration { bound, .. } => (region(*bound)?, None),
         Rule::Ratio { bound, .. } => (region(*bound)?, Some(1.0)),
         Rule::Equivalence { about, margin, .. } => {
             (checked(Region::Equivalence { target: *about, margin: *margin })?, None)
@@ -238,6 +246,11 @@ fn position(
     claim: Claim,
     by: DecidedBy,
 ) -> Result<Body, Reason> {
+    if let Rule::Worst { take, .. } = &setting.part.rule {
+        let estimate = worst::estimate(joined, setting.part, *take == Extreme::Highest)?;
+        let decision = by_position(&claim, estimate, 1e-12 * estimate.abs());
+        return Ok(Body::Decided { decision, estimate: Some(estimate), by });
+    }
     if let Some(estimate) = whole_estimate(setting, numbers)? {
         let decision = by_position(&claim, estimate, 1e-12 * estimate.abs());
         return Ok(Body::Decided { decision, estimate: Some(estimate), by });
@@ -248,6 +261,11 @@ fn position(
         return Err(Reason::NotDeterministic);
     }
     let (estimate, tie) = match &units {
+        Some(units) if setting.part.by_units => {
+            let total: usize = numbers.sizes.iter().sum();
+            let parts = units.values().iter().zip(&numbers.sizes).map(|(mean, size)| mean * *size as f64);
+            (sum::sum(parts) / total as f64, units.tie())
+        }
         Some(units) => (centre(setting, units), units.tie()),
         None => {
             let (first, second) = (numbers.values(0), numbers.values(1));
@@ -285,6 +303,14 @@ fn whole_estimate(setting: Setting<'_>, numbers: &Sample) -> Result<Option<f64>,
             let (first, second) = two();
             let joined = correlation::Joined::new(&first, &second, fit::coefficient(*statistic))?;
             Some(joined.coefficient()?)
+        }
+        Rule::Calibration { bins, estimator, .. } => {
+            let (forecasts, bins) = (fit::forecasts(numbers)?, *bins as usize);
+            Some(match estimator {
+                CalibrationError::DebiasedSquare => forecasts.debiased_square(bins),
+                CalibrationError::Expected => forecasts.expected_error(bins),
+                CalibrationError::RootMeanSquare => forecasts.root_mean_square_error(bins),
+            })
         }
         Rule::Agreement { weights, .. } => Some(fit::raters(numbers, *weights)?.kappa()?.kappa),
         Rule::Proportion { success, .. } if numbers.arms.len() == 2 => {
@@ -336,6 +362,12 @@ fn per_unit(setting: Setting<'_>, joined: &Joined, numbers: &Sample) -> Result<U
 /// Remarks that depend on the numbers and not on the decision.
 fn remarks(setting: Setting<'_>, joined: &Joined, numbers: &Sample) -> Vec<Qualifier> {
     match &setting.part.rule {
+        Rule::Calibration { .. } => match fit::forecasts(numbers) {
+            Ok(forecasts) => {
+                vec![Qualifier::Forecasts { brier: forecasts.brier(), log_score: forecasts.log_score() }]
+            }
+            Err(_) => Vec::new(),
+        },
         Rule::Equivalence { .. } if numbers.units.used < 20 => {
             vec![Qualifier::EquivalenceAtFewUnits { units: numbers.units.used }]
         }

@@ -23,6 +23,8 @@ pub(super) struct Sample {
     pub censored: Vec<Vec<bool>>,
     /// What was planned and what is missing.
     pub units: Units,
+    /// How many units each of the first arm's rows stands for, where clusters became units.
+    pub sizes: Vec<usize>,
 }
 
 /// What must be there together for a unit to be used.
@@ -77,7 +79,10 @@ impl Sample {
         };
         let censored = self.censored.iter().zip(clusters).map(any).collect();
         let ids = clusters.first().map(|c| distinct(c)).unwrap_or_default();
-        Sample { ids, arms, censored, units: self.units }
+        let of_first = clusters.first().map(Vec::as_slice).unwrap_or_default();
+        let size = |id: &Option<Value>| of_first.iter().filter(|own| *own == id).count();
+        let sizes = ids.iter().map(size).collect();
+        Sample { ids, arms, censored, units: self.units, sizes }
     }
 }
 

@@ -199,3 +199,27 @@ impl ArmUnits {
         self.missing + self.non_finite > 0
     }
 }
+
+/// Two tests of one claim over two kinds of units as one: whichever is Void voids it, and the larger p of the two decides
+/// on either side. Estimate, interval and units are those of the test that decides.
+pub(super) fn larger((unit, first): (String, Tested), (also, second): (String, &Tested)) -> Tested {
+    let (Body::Inferred(one), Body::Inferred(other)) = (&first.body, &second.body) else {
+        return if matches!(first.body, Body::Inferred(_)) { second.clone() } else { first };
+    };
+    let (decides, over) = if one.q >= other.q { (&first, unit) } else { (second, also) };
+    let Body::Inferred(deciding) = &decides.body else { return decides.clone() };
+    let mut joint = (**deciding).clone();
+    joint.pair = avow_stats::Pair {
+        support: one.pair.support.max(other.pair.support),
+        refute: one.pair.refute.max(other.pair.refute),
+    };
+    joint.q = joint.claim.q(joint.pair);
+    joint.reversal = one.reversal.zip(other.reversal).map(|(a, b)| a.max(b));
+    joint.reach = one.reach.max(other.reach);
+    let mut tested = decides.clone();
+    tested.body = Body::Inferred(Box::new(joint));
+    // Deviations of one kind of units only are no column of the family's permutation.
+    tested.column = None;
+    tested.qualifiers.push(Qualifier::OverUnits { over });
+    tested
+}

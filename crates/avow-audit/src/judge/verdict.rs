@@ -213,6 +213,19 @@ pub struct MonteCarlo {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "code")]
 pub enum Qualifier {
+    /// Of two kinds of sampled units the claim is about, the one whose test decides.
+    OverUnits {
+        /// The dimension of these units.
+        over: String,
+    },
+    /// Scores of forecasts beside their calibration error.
+    Forecasts {
+        /// Mean squared distance of forecast and outcome.
+        brier: f64,
+        /// Mean −ln of the probability given to what happened.
+        #[serde(serialize_with = "table::number")]
+        log_score: f64,
+    },
     /// Supported, but not shown to reach the smallest effect of interest.
     SmallestNotShown {
         /// That effect.
@@ -408,6 +421,8 @@ impl Qualifier {
             Qualifier::Compared { .. } => "compared",
             Qualifier::Censored { .. } => "censored",
             Qualifier::Matched { .. } => "matched",
+            Qualifier::OverUnits { .. } => "over-units",
+            Qualifier::Forecasts { .. } => "forecasts",
             Qualifier::Noise { below: true, .. } => "below-noise",
             Qualifier::Noise { .. } => "noise",
         }

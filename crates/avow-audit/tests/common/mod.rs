@@ -134,6 +134,8 @@ pub fn part(rule: Rule) -> Part {
         per: vec![],
         replicate: Some("seed".to_owned()),
         clusters: None,
+        by_units: false,
+        also: None,
         control: None,
         missing: Missing::Void,
         judge: Judge::Interval,

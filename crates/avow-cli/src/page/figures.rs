@@ -88,20 +88,11 @@ fn intervals(claim: &Claim, verdicts: &[&Verdict]) -> Option<Figure> {
 
 /// The values at which a rule's regions end.
 fn bounds(rule: &Rule) -> Vec<f64> {
-    let bound = match rule {
-        Rule::Equivalence { about, margin, .. } => return vec![about - margin, about + margin],
-        Rule::Threshold { bound, .. }
-        | Rule::Difference { bound, .. }
-        | Rule::Proportion { bound, .. }
-        | Rule::Trend { bound, .. }
-        | Rule::Slope { bound, .. }
-        | Rule::Ratio { bound, .. }
-        | Rule::Correlation { bound, .. }
-        | Rule::Agreement { bound, .. }
-        | Rule::Reported { bound, .. } => bound,
-        _ => return Vec::new(),
-    };
-    match *bound {
+    if let Rule::Equivalence { about, margin, .. } = rule {
+        return vec![about - margin, about + margin];
+    }
+    let Some(bound) = rule.bound() else { return Vec::new() };
+    match bound {
         Bound::Above { bound, refute } | Bound::Below { bound, refute } if bound == refute => vec![bound],
         Bound::Above { bound, refute } | Bound::Below { bound, refute } => vec![bound, refute],
         Bound::Between { low, high } => vec![low, high],

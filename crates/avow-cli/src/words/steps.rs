@@ -3,7 +3,7 @@
 use avow_audit::judge::{DecidedBy, Verdict};
 use avow_audit::{Report, Word};
 use avow_model::axis::{Axis, Points};
-use avow_model::claim::{Bound, Claim, Correction, Part, Rule, Side, Statistic, Test};
+use avow_model::claim::{Bound, Claim, Correction, Extreme, Part, Rule, Side, Statistic, Test};
 use avow_model::plan::Plan;
 
 use super::{deviation, number};
@@ -55,7 +55,7 @@ fn asked(part: &Part) -> String {
         }
         Rule::Curve { formula, .. } => format!("follows `{}` at every point", formula.text()),
         Rule::Exact { .. } => "are equal".to_owned(),
-        rule => bound(rule).map(region).unwrap_or_default(),
+        rule => rule.bound().map(region).unwrap_or_default(),
     };
     format!("whether {what} {region}")
 }
@@ -77,25 +77,15 @@ fn what(part: &Part) -> String {
         Rule::Ratio { .. } => "the ratio of the two arms".to_owned(),
         Rule::Correlation { .. } => "the correlation of the two selections".to_owned(),
         Rule::Agreement { .. } => "the agreement beyond chance (κ)".to_owned(),
+        Rule::Worst { along, take, .. } => {
+            let which = if *take == Extreme::Lowest { "lowest" } else { "highest" };
+            format!("the {which} mean along `{along}`")
+        }
+        Rule::Calibration { bins, .. } => format!("the calibration error in {bins} bins"),
         Rule::Reported { .. } => "the reported estimate".to_owned(),
         Rule::Curve { .. } => "the mean".to_owned(),
         Rule::Exact { .. } => "the values".to_owned(),
         Rule::Difference { .. } => difference,
-    }
-}
-
-fn bound(rule: &Rule) -> Option<Bound> {
-    match rule {
-        Rule::Threshold { bound, .. }
-        | Rule::Difference { bound, .. }
-        | Rule::Proportion { bound, .. }
-        | Rule::Trend { bound, .. }
-        | Rule::Slope { bound, .. }
-        | Rule::Ratio { bound, .. }
-        | Rule::Correlation { bound, .. }
-        | Rule::Agreement { bound, .. }
-        | Rule::Reported { bound, .. } => Some(*bound),
-        Rule::Equivalence { .. } | Rule::Curve { .. } | Rule::Exact { .. } => None,
     }
 }
 

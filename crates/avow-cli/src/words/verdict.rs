@@ -282,6 +282,10 @@ fn qualifier(qualifier: &Qualifier) -> String {
             format!("{units} cut off at {}, and counted there", number(*budget))
         }
         Qualifier::Censored { units, budget: None } => format!("{units} cut off"),
+        Qualifier::OverUnits { over } => format!("decided by its units `{over}`, the harder of the two"),
+        Qualifier::Forecasts { brier, log_score } => {
+            format!("Brier score {}, log score {}", number(*brier), number(*log_score))
+        }
         Qualifier::Matched { of, except, pairs } => {
             format!("{pairs} pairs of `{of}` proved equal but for {}", except.join(", "))
         }

@@ -117,9 +117,9 @@ static PART_KEYS: &[Key] = &[
     key("per", DIMENSIONS_KEY, "", "dimensions whose every value makes a member of its own"),
     key(
         "replicate",
-        Shape::Dimension,
+        REPLICATE_KEY,
         "the axis `seed`, if the stage depends on it",
-        "the dimension whose values are the units",
+        "the dimension whose values are the units; two where both are sampled and cross: the harder of the two decides",
     ),
     key(
         "missing",
@@ -135,11 +135,26 @@ static PART_KEYS: &[Key] = &[
     key("count", Shape::Map(&COUNT), "", "how many values of a dimension must hold; arithmetic, no test"),
     key(
         "clusters",
-        Shape::Dimension,
+        CLUSTERS_KEY,
         "units are independent",
-        "what is sampled independently: the units of one cluster become one number",
+        "what is sampled independently: the units of one cluster become one number; `{by: base, weight: units}` where clusters count by their units",
     ),
 ];
+static CLUSTERS: Table = Table {
+    name: "clusters",
+    about: "What is sampled independently, and how much each counts.",
+    keys: &[
+        must("by", Shape::Dimension, "the dimension that names the cluster of a unit"),
+        key("weight", Shape::Word(CLUSTER_WEIGHTS), "equal", "what a cluster counts"),
+    ],
+    with: &[],
+};
+static CLUSTER_WEIGHTS: &[Word] = &[
+    word("equal", "each cluster as much"),
+    word("units", "as many as its units, so that the claim is about the mean of all units; by sign-flip"),
+];
+const CLUSTERS_KEY: Shape = Shape::Either(&[Shape::Dimension, Shape::Map(&CLUSTERS)]);
+const REPLICATE_KEY: Shape = Shape::Either(&[Shape::Dimension, Shape::Items(&Shape::Dimension, 2, 2)]);
 const FILTER_KEY: Shape =
     Shape::Named(Names::Dimension, &Shape::Either(&[Shape::Scalar, Shape::List(&Shape::Scalar)]));
 const ARMS_KEY: Shape = Shape::Named(Names::Dimension, &Shape::Items(&Shape::Scalar, 2, 2));

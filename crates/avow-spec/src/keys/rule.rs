@@ -38,6 +38,8 @@ static METHODS: &[Word] = &[
     word("power-offset", "for a slope"),
     word("fieller", "for a ratio of arithmetic means"),
     word("kappa", "for an agreement"),
+    word("worst-group", "for the worst group: it is picked anew in each draw; twenty units or more"),
+    word("consistency", "for calibration: labels drawn from the forecasts themselves"),
 ];
 static ASSUMPTIONS: &[Word] =
     &[word("equal-spread", "both arms vary alike: permutation of arms of unequal size")];
@@ -243,6 +245,34 @@ static AGREEMENT: Table = Table {
     keys: &[KIND, key("weights", Shape::Word(WEIGHTS), "none", "how far apart categories are")],
     with: &[&BOUNDS, &INFERENCE],
 };
+static WORST: Table = Table {
+    name: "rule: worst",
+    about: "The lowest or highest mean of the values of a dimension. Its interval re-selects the group in each draw; twenty units or more in each group, either the same in all or units of their own.",
+    keys: &[
+        KIND,
+        must("along", Shape::Dimension, "the dimension whose values are the groups"),
+        must("take", Shape::Word(EXTREMES), "which of the groups is the worst"),
+    ],
+    with: &[&BOUNDS, &INFERENCE],
+};
+static EXTREMES: &[Word] =
+    &[word("lowest", "that with the lowest mean"), word("highest", "that with the highest mean")];
+static CALIBRATION: Table = Table {
+    name: "rule: calibration",
+    about: "How far stated probabilities are from what came true. `above: 0` claims that they are miscalibrated, by labels drawn from the forecasts; any other bound, and any other estimator, is for `judge: estimate`.",
+    keys: &[
+        KIND,
+        must("with", Shape::Selector, "`stage.name`: what happened, 0 or 1"),
+        must("bins", Shape::Int(1, 10_000), "how many bins of equal width"),
+        key("estimator", Shape::Word(CALIBRATION_ERRORS), "debiased-square", "how the error is estimated"),
+    ],
+    with: &[&BOUNDS, &INFERENCE],
+};
+static CALIBRATION_ERRORS: &[Word] = &[
+    word("debiased-square", "the mean squared gap less its noise; may be negative"),
+    word("expected", "the mean gap (ECE), which is biased up"),
+    word("root-mean-square", "the root of the mean squared gap, which is biased up"),
+];
 static RANKING: Table = Table {
     name: "rule: ranking",
     about: "An order of the values of a dimension: every earlier one is larger than the next. Or one that is the largest.",
@@ -284,5 +314,7 @@ pub(crate) static RULES: &[Form] = &[
     form("ranking", &RANKING),
     form("agreement", &AGREEMENT),
     form("interaction", &INTERACTION),
+    form("worst", &WORST),
+    form("calibration", &CALIBRATION),
     form("reported", &REPORTED),
 ];

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use avow_model::claim::{
-    Claim, Compare, Correction, Judge, Missing, Part, Reduce, Reduction, Selected, Selection, Tier,
+    Claim, Compare, Correction, Judge, Method, Missing, Part, Reduce, Reduction, Rule, Selected, Selection,
+    Statistic, Tier,
 };
 use avow_model::expression::Expression;
 use avow_model::value::Value;
@@ -391,7 +392,8 @@ impl Reader<'_, '_, '_> {
             self.claim_dimension(along, at, &mut used);
         }
         let replicate = self.replicate(node, &chosen, &mut used);
-        let clusters = self.clusters(node, &chosen, &mut used);
+        let also = self.also(node, &chosen, &mut used);
+        let (clusters, by_units) = self.clusters(node, &chosen, &mut used);
         let mut leftover = chosen.leftover(axes, &used);
         // A dimension that is folded away fixes no other one.
         let folded = |name: &String| reduce.iter().any(|fold| fold.dimension == *name);
@@ -404,7 +406,11 @@ impl Reader<'_, '_, '_> {
             self.leftover(node, &chosen, &leftover);
         }
         let faulty = cx.errors() > before;
-        let (arms, n) = self.units(node, &chosen, compare.as_ref(), replicate.as_deref());
+        let (arms, mut n) = self.units(node, &chosen, compare.as_ref(), replicate.as_deref());
+        if let Some(also) = &also {
+            let other = self.units(node, &chosen, compare.as_ref(), Some(also)).1;
+            n = n.zip(other).map(|(one, other)| one.min(other));
+        }
         let judge = match node.get("judge").and_then(|n| n.text()) {
             Some("estimate") => Judge::Estimate,
             // What a count counts is judged where there is one unit at most.
@@ -419,13 +425,22 @@ impl Reader<'_, '_, '_> {
             Context { cx, axes, chosen: &chosen, arms, replicate: replicate.clone(), n, per: &per, judge };
         let draft = if step.is_some() {
             context.step(rule_node)?
-        } else if rule_node.get("kind").and_then(|n| n.text()) == Some("correlation") {
-            let with = self.other(node, rule_node)?;
-            context.correlation(rule_node, with)?
         } else {
-            context.check_along(rule_node);
-            rule::read(&context, rule_node)?
+            match rule_node.get("kind").and_then(|n| n.text()) {
+                Some("correlation") => context.correlation(rule_node, self.other(node, rule_node)?)?,
+                Some("calibration") => context.calibration(rule_node, self.other(node, rule_node)?)?,
+                _ => {
+                    context.check_along(rule_node);
+                    rule::read(&context, rule_node)?
+                }
+            }
         };
+        let mut draft = draft;
+        if judge == Judge::Interval
+            && let Some(choice) = self.of_units(node, (&draft.rule, arms), by_units, also.is_some())
+        {
+            draft.choice = choice;
+        }
         let missing = self.missing(node, replicate.as_deref());
         let control = control::read(cx, axes, self.stages, node, &chosen, compare.as_ref().or(step.as_ref()));
         let select = chosen.selection;
@@ -437,6 +452,8 @@ impl Reader<'_, '_, '_> {
             per,
             replicate,
             clusters,
+            by_units,
+            also,
             control,
             missing,
             judge,
@@ -469,12 +486,74 @@ impl Reader<'_, '_, '_> {
     }
 
     /// What is sampled independently: an axis, an attribute or a record key that every unit has one value of.
-    fn clusters(&self, node: &Node, chosen: &Chosen<'_, '_>, used: &mut BTreeSet<String>) -> Option<String> {
-        let at = node.get("clusters")?;
-        let name = at.text()?;
-        chosen.dimension(self.cx, self.axes, name, at.span.clone())?;
+    /// And whether clusters count by their units.
+    fn clusters(
+        &self,
+        node: &Node,
+        chosen: &Chosen<'_, '_>,
+        used: &mut BTreeSet<String>,
+    ) -> (Option<String>, bool) {
+        let Some(given) = node.get("clusters") else { return (None, false) };
+        let by_units = given.get("weight").and_then(|n| n.text()) == Some("units");
+        let at = if given.is_map() { given.get("by") } else { Some(given) };
+        let Some(at) = at else { return (None, false) };
+        let Some(name) = at.text() else { return (None, false) };
+        if chosen.dimension(self.cx, self.axes, name, at.span.clone()).is_none() {
+            return (None, false);
+        }
         used.insert(name.to_owned());
+        (Some(name.to_owned()), by_units)
+    }
+
+    /// The second of two dimensions that are sampled both.
+    fn also(&self, node: &Node, chosen: &Chosen<'_, '_>, used: &mut BTreeSet<String>) -> Option<String> {
+        let [_, second] = node.get("replicate")?.items()? else { return None };
+        let name = second.text()?;
+        chosen.dimension(self.cx, self.axes, name, second.span.clone())?;
+        self.claim_dimension(name, second, used);
+        for key in ["clusters", "missing"] {
+            if let Some(entry) = node.entry(key) {
+                let message = format!("`{key}` is for one kind of units, and these are two that cross");
+                self.cx.push(Diagnostic::error("key", entry.at.clone(), message).hint("leave it out"));
+            }
+        }
         Some(name.to_owned())
+    }
+
+    /// What clusters that count by their units, and units of two kinds, ask of the rule: the method, where it is no longer
+    /// open.
+    fn of_units(
+        &self,
+        node: &Node,
+        (rule, arms): (&Rule, Arms),
+        by_units: bool,
+        two: bool,
+    ) -> Option<Choice> {
+        let mean = match rule {
+            Rule::Threshold { statistic, inference, .. } => *statistic == Statistic::Mean && !inference.log,
+            Rule::Difference { .. } | Rule::Equivalence { .. } => arms != Arms::Unpaired,
+            _ => false,
+        };
+        let at = node.get("rule").map_or(node.span.clone(), |n| n.span.clone());
+        let named = node.get("rule").and_then(|n| n.get("method")).and_then(|n| n.text());
+        if by_units && (!mean || named.is_some_and(|word| word != "sign-flip" && word != "auto")) {
+            let message = "clusters count by their units for a mean or a paired difference, by sign-flip";
+            let hint = "leave `weight: units` out, or the method";
+            self.cx.push(Diagnostic::error("method", at.clone(), message).hint(hint));
+        }
+        let crossing = mean
+            || matches!(
+                rule,
+                Rule::Threshold { statistic: Statistic::Median, .. }
+                    | Rule::Ratio { .. }
+                    | Rule::Slope { .. }
+            );
+        if two && !crossing {
+            let message = "two kinds of units at once are for a mean, a median, a paired difference, an equivalence, a ratio or a slope";
+            self.cx.push(Diagnostic::error("units", at, message).hint("name one of them under `replicate`"));
+        }
+        (by_units && mean && rule.inference().is_some_and(|i| !i.deterministic))
+            .then_some(Choice::Fixed(Method::SignFlip))
     }
 
     /// One step of a ranking, its values checked like those of a `compare`.
@@ -603,7 +682,11 @@ impl Reader<'_, '_, '_> {
 
     /// The units: as said, else the axis `seed` where it is free.
     fn replicate(&self, node: &Node, chosen: &Chosen<'_, '_>, used: &mut BTreeSet<String>) -> Option<String> {
-        if let Some(at) = node.get("replicate") {
+        if let Some(given) = node.get("replicate") {
+            let at = match given.items() {
+                Some(items) => items.first()?,
+                None => given,
+            };
             let name = at.text()?;
             chosen.dimension(self.cx, self.axes, name, at.span.clone())?;
             self.claim_dimension(name, at, used);

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use avow_model::axis::Points;
 use avow_model::claim::{
-    Bound, Coefficient, Inference, Judge, Method, RankStatistic, Reported, Rule, Scale, Selection, Side,
-    Statistic, Tolerance, TrendOf, Weighting,
+    Bound, CalibrationError, Coefficient, Extreme, Inference, Judge, Method, RankStatistic, Reported, Rule,
+    Scale, Selection, Side, Statistic, Tolerance, TrendOf, Weighting,
 };
 use avow_model::expression::Expression;
 use avow_model::value::Value;
@@ -68,7 +68,7 @@ impl Draft {
 
 /// Whether rules of this word need `along`.
 pub(super) fn runs_along(word: &str) -> bool {
-    matches!(word, "trend" | "curve" | "slope")
+    matches!(word, "trend" | "curve" | "slope" | "worst")
 }
 
 /// Sets the method of a rule.
@@ -83,6 +83,8 @@ pub(super) fn set_method(rule: &mut Rule, method: Method) {
         | Rule::Slope { inference, .. }
         | Rule::Ratio { inference, .. }
         | Rule::Correlation { inference, .. }
+        | Rule::Worst { inference, .. }
+        | Rule::Calibration { inference, .. }
         | Rule::Agreement { inference, .. } => inference.method = method,
         Rule::Exact { .. } | Rule::Reported { .. } => {}
     }
@@ -108,6 +110,7 @@ pub(super) fn read(context: &Context<'_, '_, '_>, node: &Node) -> Option<Draft> 
         "ratio" => context.ratio(node),
         "interaction" => context.interaction(node),
         "agreement" => context.agreement(node),
+        "worst" => context.worst(node),
         "reported" => context.reported(node),
         _ => None,
     }
@@ -650,6 +653,56 @@ impl Context<'_, '_, '_> {
         fine.then_some(Draft::new(Rule::Agreement { weights, bound, inference }, choice))
     }
 
+    /// The worst of several groups, which are the values of a dimension.
+    fn worst(&self, node: &Node) -> Option<Draft> {
+        self.no_arms(node);
+        let bound = self.bound(node)?;
+        let (along_node, along) = self.along(node)?;
+        let take = match node.get("take")?.text()? {
+            "highest" => Extreme::Highest,
+            _ => Extreme::Lowest,
+        };
+        if self.levels(along) == Some(1) {
+            self.error(
+                "levels",
+                along_node,
+                format!("`{along}` has one value, which is no worst of several"),
+                "use `kind: threshold`",
+            );
+        }
+        let only = Method::WorstGroup;
+        let (inference, choice) = self.inference(node, Choice::Fixed(only), &[only]);
+        let fine = self.units_needed(node, &inference);
+        let along = along.to_owned();
+        fine.then_some(Draft::new(Rule::Worst { along, take, bound, inference }, choice))
+    }
+
+    /// How stated probabilities compare with another selection, which the caller has found.
+    pub(super) fn calibration(&self, node: &Node, with: Selection) -> Option<Draft> {
+        self.no_arms(node);
+        let bound = self.bound(node)?;
+        let bins = node.get("bins")?.scalar()?.text.parse().ok()?;
+        let estimator = match node.get("estimator").and_then(|n| n.text()) {
+            Some("expected") => CalibrationError::Expected,
+            Some("root-mean-square") => CalibrationError::RootMeanSquare,
+            _ => CalibrationError::DebiasedSquare,
+        };
+        let asked = matches!(bound, Bound::Above { bound, refute } if bound == 0.0 && refute == 0.0);
+        if self.judge == Judge::Interval && !(asked && estimator == CalibrationError::DebiasedSquare) {
+            let message =
+                "a test of calibration asks whether the debiased square is above 0, and nothing else";
+            let hint =
+                "claim miscalibration (`above: 0`), or let the estimate alone decide: `judge: estimate`";
+            self.error("bound", node, message, hint);
+            return None;
+        }
+        let only = Method::Consistency;
+        let (inference, choice) = self.inference(node, Choice::Fixed(only), &[only]);
+        let fine = self.units_needed(node, &inference);
+        let rule = Rule::Calibration { with, bins, estimator, bound, inference };
+        fine.then_some(Draft::new(rule, choice))
+    }
+
     fn inside_one(&self, node: &Node, what: &str) -> Option<Bound> {
         let bound = self.bound(node)?;
         let ends = match bound {
@@ -851,7 +904,9 @@ pub(super) fn names_two_samples(word: &str) -> bool {
 
 /// The method of a word.
 fn method_of(word: &str) -> Option<Method> {
-    const ALL: [Method; 27] = [
+    const ALL: [Method; 29] = [
+        Method::WorstGroup,
+        Method::Consistency,
         Method::RestrictedMean,
         Method::LogRank,
         Method::Page,

@@ -16,12 +16,15 @@ mod counted;
 mod fieller;
 mod logged;
 mod model;
+mod negated;
 mod order;
 mod profile;
 mod student;
 mod tabled;
 mod two_shares;
 mod typical;
+mod unbounded;
+mod worst;
 
 use crate::interval::Interval;
 use crate::level::Level;
@@ -35,6 +38,7 @@ pub(crate) use counted::{Counted, Counts};
 pub(crate) use fieller::Fieller;
 use logged::Logged;
 pub(crate) use model::Model;
+use negated::Negated;
 use order::Order;
 pub(crate) use profile::Profile;
 use std::sync::Arc;
@@ -43,6 +47,8 @@ use student::Student;
 pub(crate) use tabled::AtNull;
 pub(crate) use two_shares::Newcombe;
 pub(crate) use typical::Typical;
+pub(crate) use unbounded::Unbounded;
+pub(crate) use worst::Worst;
 
 /// The largest n at which all 2ⁿ sign flips are enumerated.
 pub const EXACT_SIGNS: usize = 20;
@@ -123,6 +129,12 @@ impl Fit {
         Fit { estimate, tie: 1e-12 * estimate, model: Arc::new(model), ..self }
     }
 
+    /// The same fit of the negated values.
+    #[must_use]
+    pub(crate) fn negated(self) -> Fit {
+        Fit { estimate: -self.estimate, model: Arc::new(Negated { inner: self.model }), ..self }
+    }
+
     /// The same fit with the p-values of another test where the question is about the null value 0; its interval is
     /// then marked as approximate.
     #[must_use]
@@ -160,6 +172,14 @@ impl Fit {
         } else {
             Fit::random_signs(values, draws, tie)
         }
+    }
+
+    /// Sign-flip of `values` that count by `weights`.
+    pub(crate) fn weighted_signs(values: &[f64], weights: &[f64], draws: Draws, tie: f64) -> Fit {
+        let all = crate::sum::sum(weights.iter().copied());
+        let estimate = crate::sum::sum(values.iter().zip(weights).map(|(v, w)| v * w)) / all;
+        let typical = Typical::weighted(values, weights, draws);
+        Fit::new(estimate, Method::SignFlip, Sample::One(values.len()), tie, typical)
     }
 
     /// Sign-flip by random subsets.

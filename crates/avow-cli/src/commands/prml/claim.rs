@@ -9,7 +9,7 @@ use std::path::Path;
 use avow_exchange::prml::Manifest;
 use avow_exchange::prml::value::Node;
 use avow_model::axis::Points;
-use avow_model::claim::{Bound, Claim, Part, Rule, Selected, Test};
+use avow_model::claim::{Bound, Claim, Part, Selected, Test};
 use avow_model::digest::{Artifact, BlobDigest};
 use avow_model::plan::{Plan, Source};
 use jiff::Timestamp;
@@ -87,17 +87,8 @@ fn predicate(claim: &Claim) -> Result<(&'static str, f64, String), Failure> {
             .hint(format!("{why}; the format has one number and one threshold"))
     };
     let Test::One(part) = &claim.test else { return Err(refused("it has several parts")) };
-    let bound = match &part.rule {
-        Rule::Threshold { bound, .. }
-        | Rule::Difference { bound, .. }
-        | Rule::Proportion { bound, .. }
-        | Rule::Trend { bound, .. }
-        | Rule::Slope { bound, .. }
-        | Rule::Ratio { bound, .. }
-        | Rule::Correlation { bound, .. }
-        | Rule::Agreement { bound, .. }
-        | Rule::Reported { bound, .. } => *bound,
-        _ => return Err(refused(&format!("`{}` has no threshold", part.rule.word()))),
+    let Some(bound) = part.rule.bound() else {
+        return Err(refused(&format!("`{}` has no threshold", part.rule.word())));
     };
     let (comparator, threshold) = match bound {
         Bound::Above { bound, .. } => (">", bound),
