@@ -247,10 +247,11 @@ fn typst_and_markdown_are_bound_as_well() {
     sandbox.file("paper.md", "A rise of {{ avow helps.estimate:.2 }} in {{ avow helps.n = 8 }} pairs.\n");
     sandbox.avow(&["report", "--fill", "paper.md", "-o", "filled.md"]).expect_code(0);
     assert_eq!(sandbox.read("filled.md"), "A rise of 1.45 in 8 pairs.\n");
-    sandbox.file("wrong.md", "{{ avow helps.nothing }}");
+    sandbox.file("wrong.md", "Größe:\nof {{ avow helps.nothing }}");
     let run = sandbox.avow(&["report", "--fill", "wrong.md", "-o", "out.md"]).with_code(2);
     assert!(
-        run.stderr.contains("nothing stored is called `helps.nothing`") && !sandbox.has("out.md"),
+        run.stderr.contains("wrong.md:2:12: nothing stored is called `helps.nothing`")
+            && !sandbox.has("out.md"),
         "{}",
         run.stderr
     );

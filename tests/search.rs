@@ -494,3 +494,22 @@ fn what_is_no_answer_ends_the_search_with_the_reason() {
     sandbox.avow(&["run"]).expect_code(0);
     assert_eq!(words(&sandbox), ["good supported"]);
 }
+
+#[test]
+fn a_bundle_of_a_search_tells_what_it_found_and_status_counts_what_it_asked_for() {
+    let sandbox = bisection();
+    sandbox.avow(&["run", "-q"]).expect_code(0);
+    let lines = |text: &str| -> Vec<String> {
+        text.lines().filter(|line| line.starts_with("search ")).map(str::to_owned).collect()
+    };
+    let told = lines(&sandbox.avow(&["verdict"]).with_code(0).stdout);
+    assert!(!told.is_empty() && told.iter().all(|line| line.contains("probes")), "{told:?}");
+    let status = sandbox.avow(&["status", "--json"]).with_code(0).json();
+    let counts = status["counts"].as_object().unwrap();
+    let all: u64 = counts.values().filter_map(Value::as_u64).sum();
+    assert_eq!(status["members"].as_u64(), Some(all), "{status}");
+    assert!(sandbox.avow(&["status"]).with_code(0).stdout.contains(&format!("members    {all} (")));
+    sandbox.avow(&["bundle", "-o", "found.zip"]).expect_code(0);
+    let verified = sandbox.avow(&["verify", "found.zip"]).with_code(0).stdout;
+    assert_eq!(lines(&verified), told, "{verified}");
+}

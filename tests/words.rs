@@ -426,3 +426,65 @@ fn where_there_are_several_specs_each_command_says_how_it_takes_one() {
         assert!(run.stderr.contains(&format!("hint: name one, e.g. `{hint}`")), "{call:?}: {}", run.stderr);
     }
 }
+
+#[test]
+fn a_broken_project_file_is_told_by_every_command_that_reads_a_spec() {
+    let sandbox = Sandbox::new(env!("CARGO_BIN_EXE_avow"));
+    sandbox.file("a.yaml", SPEC);
+    for (text, said) in [
+        ("[confine\n", "does not parse"),
+        ("surprise = 1\n", "does not parse"),
+        ("[confine]\nlevel = \"most\"\n", "asks for a confinement that does not exist"),
+    ] {
+        sandbox.file("avow.toml", text);
+        for call in [
+            &["check"][..],
+            &["plan"],
+            &["run"],
+            &["verdict"],
+            &["table"],
+            &["register"],
+            &["explain", "measure"],
+        ] {
+            let run = sandbox.avow(call).with_code(2);
+            assert!(
+                run.stderr.contains(said) && run.stderr.contains("avow.toml"),
+                "{call:?}: {}",
+                run.stderr
+            );
+        }
+    }
+}
+
+#[test]
+fn a_member_is_asked_for_by_the_name_that_it_is_told_by_whatever_its_values_hold() {
+    let sandbox = Sandbox::new(env!("CARGO_BIN_EXE_avow"));
+    let terms = ["plain", "a=b", "a,b", "x]y", "[z", "q\"r", "back\\slash", "a b", "é,ü=1]"];
+    let listed: Vec<String> =
+        terms.iter().map(|term| serde_json::to_string(term).unwrap_or_default()).collect();
+    let spec = format!(
+        "avow: 1\nexperiment: odd\naxes: {{term: [{}], seed: [1, 2]}}\nstages:\n  say:\n    run: [sh, say.sh, '${{axes.term}}', '${{axes.seed}}', '${{outputs.result}}']\n    measurements: {{result: result.json}}\n",
+        listed.join(", ")
+    );
+    sandbox.file("avow.toml", "").file("spec.yaml", spec);
+    sandbox.file("say.sh", "echo \"said $1\"; echo '{\"length\": '${#1}'}' > \"$3\"\n");
+    sandbox.avow(&["run", "-q"]).expect_code(0);
+    let explained = sandbox.avow(&["explain", "say", "--json"]).with_code(0).json();
+    let names: Vec<String> = explained
+        .as_array()
+        .map(|rows| rows.iter().filter_map(|row| Some(row["member"].as_str()?.to_owned())).collect())
+        .unwrap_or_default();
+    assert_eq!(names.len(), 2 * terms.len(), "{explained}");
+    for name in &names {
+        let again = sandbox.avow(&["explain", name, "--json"]).with_code(0).json();
+        assert_eq!(again.as_array().map(Vec::len), Some(1), "{name}: {again}");
+        assert_eq!(again[0]["member"].as_str(), Some(name.as_str()));
+        let log = sandbox.avow(&["log", name]).with_code(0);
+        assert_eq!(log.stdout.matches("said ").count(), 1, "{name}: {}", log.stdout);
+        let run = sandbox.avow(&["run", "--only", name]).with_code(0);
+        assert!(run.stderr.contains("1 reused"), "{name}: {}", run.stderr);
+        let (stage, cell) = name.split_at(name.find('[').unwrap_or(0));
+        let path = format!("copy{}", names.iter().position(|other| other == name).unwrap_or(0));
+        sandbox.avow(&["get", &format!("{stage}.result{cell}"), "-o", &path]).expect_code(0);
+    }
+}

@@ -28,6 +28,7 @@ use crate::failure;
 use crate::output::{Failure, Output};
 use crate::search;
 use crate::secrets;
+use crate::settings::Settings;
 use crate::stamps::Remembered;
 use crate::world::{AsRun, Depth, ProjectWorld};
 
@@ -86,6 +87,8 @@ impl Spec {
             .map_err(|error| Failure::new(Exit::Machine, format!("cannot find `{shown}`")).because(error))?;
         let folder = absolute.parent().unwrap_or(Path::new("/"));
         let project = Project::discover(folder).map_err(failure::store)?;
+        // Whatever is wrong with it is told by every command, also by those that need nothing of it.
+        Settings::of(&project)?.confine.level(None)?;
         let (mut text, read) = (text, OnceCell::new());
         // A key may be spelled with escapes. Most specs have neither, and need not be read for it.
         let mut literal = Vec::new();

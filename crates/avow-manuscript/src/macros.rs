@@ -121,15 +121,19 @@ pub fn keys(flat: &crate::Flat) -> Vec<String> {
     flat.uses.iter().map(|used| used.key.clone()).collect()
 }
 
-/// A text with its `{{ avow KEY }}` replaced; `value` gives the text for a key. A typed value is kept as it is.
-pub fn fill<E>(text: &str, mut value: impl FnMut(&str) -> Result<String, E>) -> Result<String, E> {
+/// A text with its `{{ avow KEY }}` replaced; `value` gives the text for a key, which begins at that byte of the text. A typed
+/// value is kept as it is.
+pub fn fill<E>(text: &str, mut value: impl FnMut(&str, usize) -> Result<String, E>) -> Result<String, E> {
     let mut out = String::new();
     let mut at = 0;
     for binding in bindings(text) {
         out.push_str(&text[at..binding.range.start]);
         match binding.typed {
             Some(typed) => out.push_str(&text[typed]),
-            None => out.push_str(&value(binding.key)?),
+            None => {
+                let within = text[binding.range.clone()].find(binding.key).unwrap_or(0);
+                out.push_str(&value(binding.key, binding.range.start + within)?);
+            }
         }
         at = binding.range.end;
     }
@@ -167,7 +171,10 @@ mod tests {
     fn a_text_is_filled_in() {
         let text =
             "a {{ avow helps.estimate:.2 }}, b {{< avow helps.p >}}, c {{ avow helps.n = 8 }}, {{ other }}";
-        let filled = fill::<()>(text, |key| Ok(format!("<{key}>")));
+        let filled = fill::<()>(text, |key, at| {
+            assert!(text[at..].starts_with(key));
+            Ok(format!("<{key}>"))
+        });
         assert_eq!(filled, Ok("a <helps.estimate:.2>, b <helps.p>, c 8, {{ other }}".to_owned()));
     }
 }

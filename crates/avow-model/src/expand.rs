@@ -9,6 +9,7 @@ use std::fmt;
 
 use crate::axis::{Axis, Points};
 use crate::expression::{Expression, ExpressionError};
+use crate::label;
 use crate::plan::{Plan, Source, Stage};
 use crate::search;
 use crate::value::Value;
@@ -328,7 +329,8 @@ impl fmt::Display for Label<'_> {
         let point = cell(plan, *member);
         let mut opened = false;
         for (axis, value) in point.values() {
-            write!(f, "{}{axis}={value}", if opened { "," } else { "[" })?;
+            let value = value.to_string();
+            write!(f, "{}{axis}={}", if opened { "," } else { "[" }, label::written(&value))?;
             opened = true;
         }
         f.write_str(if opened { "]" } else { "" })

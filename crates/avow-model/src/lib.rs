@@ -22,6 +22,7 @@ pub mod digest;
 pub mod expand;
 pub mod expression;
 pub mod journal;
+pub mod label;
 pub mod ledger;
 pub mod loads;
 pub mod matched;

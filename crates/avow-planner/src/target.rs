@@ -2,6 +2,7 @@
 
 use avow_model::axis::Axis;
 use avow_model::expand::{self, Member};
+use avow_model::label;
 use avow_model::plan::Plan;
 use avow_model::value::Value;
 
@@ -51,10 +52,9 @@ impl Target {
         };
         let stage = plan.stage_index(name).ok_or_else(|| TargetError::Stage(name.to_owned()))?;
         let mut at = Vec::new();
-        for pair in rest.into_iter().flat_map(|inner| inner.split(',')).filter(|pair| !pair.trim().is_empty())
-        {
-            let (axis, value) = pair.split_once('=').ok_or_else(|| TargetError::Form(text.to_owned()))?;
-            at.push(point(plan, stage, axis.trim(), value.trim())?);
+        let pairs = label::pairs(rest.unwrap_or_default()).map_err(|_| TargetError::Form(text.to_owned()))?;
+        for (axis, value) in pairs {
+            at.push(point(plan, stage, &axis, &value)?);
         }
         Ok(Target { stage, at })
     }

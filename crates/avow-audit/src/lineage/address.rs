@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use avow_model::label::{self, BadPoint};
 use avow_model::plan::Plan;
 use avow_model::value::Value;
 
@@ -93,30 +94,12 @@ fn digits(text: &str) -> Option<&str> {
     ((6..=64).contains(&digits.len()) && hexadecimal).then_some(digits)
 }
 
-/// `name=value,…`; a value in double quotes may hold commas.
+/// `name=value,…`, as members are written everywhere.
 fn pairs(inner: &str, whole: &str) -> Result<Vec<(String, String)>, AddressError> {
-    let mut pairs = Vec::new();
-    let (mut item, mut quoted) = (String::new(), false);
-    for character in inner.chars() {
-        match character {
-            '"' => quoted = !quoted,
-            ',' if !quoted => pairs.push(std::mem::take(&mut item)),
-            other => item.push(other),
-        }
-    }
-    if quoted {
-        return Err(AddressError::Unmatched(whole.to_owned()));
-    }
-    if !item.is_empty() || !pairs.is_empty() {
-        pairs.push(item);
-    }
-    let pair = |item: String| match item.split_once('=') {
-        Some((name, value)) if !name.trim().is_empty() => {
-            Ok((name.trim().to_owned(), value.trim().to_owned()))
-        }
-        _ => Err(AddressError::NotAPair(item)),
-    };
-    pairs.into_iter().map(pair).collect()
+    label::pairs(inner).map_err(|bad| match bad {
+        BadPoint::Unmatched => AddressError::Unmatched(whole.to_owned()),
+        BadPoint::NotAPair(item) => AddressError::NotAPair(item),
+    })
 }
 
 /// Whether a value is the one that a person wrote: by its spelling, or as a number.
@@ -137,7 +120,8 @@ impl fmt::Display for Address {
         if at.is_empty() {
             return Ok(());
         }
-        let pairs: Vec<String> = at.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let pairs = at.iter().map(|(name, value)| format!("{name}={}", label::written(value)));
+        let pairs: Vec<String> = pairs.collect();
         write!(f, "[{}]", pairs.join(","))
     }
 }

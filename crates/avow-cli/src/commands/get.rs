@@ -7,6 +7,7 @@ use avow_audit::lineage::Address;
 use avow_audit::{Audit, Evidence};
 use avow_model::digest::{Artifact, BlobDigest};
 use avow_model::expand::{self, Member};
+use avow_model::label;
 use avow_model::plan::Plan;
 use avow_planner::{Reason, Target};
 use avow_store::materialise::{MaterialiseError, publish};
@@ -114,7 +115,8 @@ fn alone(
         return Ok(None);
     }
     let Ok(Address::Named { stage, name, at }) = Address::parse(plan, text) else { return Ok(None) };
-    let pairs: Vec<String> = at.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
+    let pairs = at.iter().map(|(axis, value)| format!("{axis}={}", label::written(value)));
+    let pairs: Vec<String> = pairs.collect();
     let target = if pairs.is_empty() { stage.clone() } else { format!("{stage}[{}]", pairs.join(",")) };
     let Ok(target) = Target::parse(plan, &target) else { return Ok(None) };
     if target.members(plan).nth(LARGE as usize).is_some() {

@@ -7,6 +7,7 @@ use avow_audit::Audit;
 use avow_engine::record_exposure;
 use avow_model::attempt::Attempt;
 use avow_model::digest::{AttemptDigest, BlobDigest};
+use avow_model::label;
 use avow_store::{BlobStore, RecordStore, Recorded};
 use serde_json::json;
 
@@ -101,9 +102,10 @@ fn attempts(reading: &Reading, experiment: &str, name: &str) -> Result<Vec<Recor
 
 /// Whether a name covers a member: the stage alone covers all; brackets must agree in every pair named.
 pub fn covers(name: &str, member: &str) -> bool {
-    let pairs = |text: &str| -> Vec<String> {
-        let inner = text.split_once('[').map_or("", |(_, rest)| rest.trim_end_matches(']'));
-        inner.split(',').map(|pair| pair.trim().to_owned()).filter(|pair| !pair.is_empty()).collect()
+    let pairs = |text: &str| -> Vec<(String, String)> {
+        let inner = text.split_once('[').map_or("", |(_, rest)| rest.strip_suffix(']').unwrap_or(rest));
+        // What is no point of a member covers what has exactly that name.
+        label::pairs(inner).unwrap_or_else(|_| vec![(inner.to_owned(), String::new())])
     };
     let of_member = pairs(member);
     words::stage_of(name) == words::stage_of(member)

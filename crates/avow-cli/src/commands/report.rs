@@ -122,14 +122,19 @@ fn fill(from: &Path, to: &Path, stocked: &Stocked, output: &Output) -> Result<()
     let text = text_of(from)?;
     let notebook = from.extension().is_some_and(|extension| extension == "ipynb");
     let mut count = 0u64;
-    let filled = macros::fill(&text, |key| {
+    let filled = macros::fill(&text, |key, at| {
         count += 1;
+        let line_start = text[..at].rfind('\n').map_or(0, |feed| feed + 1);
+        let (line, column) = (text[..at].matches('\n').count() + 1, text[line_start..at].chars().count() + 1);
+        let place = format!("{}:{line}:{column}", from.display());
         let value = rendered(stocked, key).map_err(|lacking| match lacking {
-            Lacking::Unknown => Failure::new(Exit::Usage, format!("nothing stored is called `{key}`"))
-                .hint("`avow report --macros FILE` lists the keys of claims"),
+            Lacking::Unknown => {
+                Failure::new(Exit::Usage, format!("{place}: nothing stored is called `{key}`"))
+                    .hint("`avow report --macros FILE` lists the keys of claims")
+            }
             Lacking::Hidden(_) => hidden(stocked),
             Lacking::Format(bad) => {
-                Failure::new(Exit::Usage, format!("`{key}` cannot be printed")).because(bad)
+                Failure::new(Exit::Usage, format!("{place}: `{key}` cannot be printed")).because(bad)
             }
         })?;
         // In a notebook the value stands in a JSON string.

@@ -3,6 +3,7 @@
 use avow_audit::judge::{Culprit, DecidedBy, Interval, Piece, Qualifier, Reason, Verdict};
 use avow_audit::{Report, Standing, Word};
 use avow_model::claim::{Correction, Tier};
+use avow_model::label;
 use avow_model::plan::Plan;
 use avow_model::value::Value;
 
@@ -507,7 +508,8 @@ pub fn place(pairs: &[(String, Value)]) -> String {
     if pairs.is_empty() {
         return String::new();
     }
-    let text: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let text: Vec<String> =
+        pairs.iter().map(|(name, value)| format!("{name}={}", label::written(&value.to_string()))).collect();
     format!("[{}]", text.join(","))
 }
 

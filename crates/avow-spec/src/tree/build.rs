@@ -273,7 +273,14 @@ impl<'a> Builder<'a> {
 
     fn syntax(&self, error: &ScanError) -> Diagnostic {
         let at = self.places.byte(error.marker().index());
-        let start = at.min(self.text.len());
+        let mut start = at.min(self.text.len());
+        // A plain scalar that runs into a tab is complained about where it begins, lines before the tab.
+        if error.info().contains("found a tab")
+            && let Some(tab) = self.text[start..].find('\t')
+        {
+            start += tab;
+        }
+
         let line_start = self.text[..start].rfind('\n').map_or(0, |i| i + 1);
         let line_end = self.text[start..].find('\n').map_or(self.text.len(), |i| start + i);
         let line = &self.text[line_start..line_end];
