@@ -181,3 +181,40 @@ fn forecasts_are_held_against_labels_drawn_from_themselves() {
     let refused = project(FORECASTS, &refused).avow(&["check"]).with_code(3).stderr;
     assert!(refused.contains("a test of calibration asks whether"), "{refused}");
 }
+
+const STRATA: &str = "\
+import json, random, sys
+draw = random.Random(5)
+with open(sys.argv[1], 'w') as file:
+    # Two sites whose levels are far apart, and units that differ little within each.
+    for item in range(24):
+        site = item % 2
+        print(json.dumps({'name': 'score', 'value': 10 * site + draw.gauss(0, .5), 'item': item, 'site': site}), file=file)
+";
+
+#[test]
+fn units_are_drawn_within_strata() {
+    let rule = "rule: {kind: threshold, method: percentile, above: 4.5}";
+    let claims = format!(
+        "  all: {{select: score, family: a, replicate: item, reduce: {{site: mean}}, {rule}}}
+  within: {{select: score, family: b, replicate: item, strata: site, {rule}}}
+"
+    );
+    let sandbox = project(STRATA, &claims);
+    let found = verdicts(&sandbox);
+    let [all, within] = of(&found, ["all", "within"]);
+    assert_eq!(all["estimate"], within["estimate"]);
+    let width = |verdict: &Value| {
+        verdict["interval"]["high"].as_f64().unwrap() - verdict["interval"]["low"].as_f64().unwrap()
+    };
+    // ±1.96·5/√24 over all of them, ±1.96·0.5/√24 within the sites.
+    assert!(width(&all) > 3.0 && width(&within) < 0.6, "{found}");
+    assert_eq!((&all["word"], &within["word"]), (&"inconclusive".into(), &"supported".into()));
+    let full = sandbox.avow(&["check", "--full"]).with_code(0).stdout;
+    sandbox.file("again.yaml", full);
+    let digest = |spec: &str| sandbox.avow(&["verdict", spec, "--json"]).with_code(0).json()["plan"].clone();
+    assert_eq!(digest("spec.yaml"), digest("again.yaml"));
+    let wrong = "  t: {select: score, replicate: item, strata: site, rule: {kind: threshold, above: 0}}\n";
+    let refused = project(STRATA, wrong).avow(&["check"]).with_code(3).stderr;
+    assert!(refused.contains("by `method: percentile`"), "{refused}");
+}

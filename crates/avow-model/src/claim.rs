@@ -151,6 +151,9 @@ pub struct Part {
     /// The dimension that names what is sampled independently: units of one cluster become one number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clusters: Option<String>,
+    /// The dimension within whose values units are drawn, each keeping its number of units; for resampling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strata: Option<String>,
     /// Whether clusters count by their units (θ is the mean of all units) instead of equally.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_units: bool,

@@ -130,6 +130,7 @@ fn claim() -> Claim {
         per: vec!["model".to_owned()],
         replicate: Some("seed".to_owned()),
         clusters: None,
+        strata: None,
         by_units: false,
         also: None,
         control: None,

@@ -444,6 +444,7 @@ fn part(part: &Part, map: &mut Map) {
         (Some(unit), Some(also)) => map.list("replicate", texts(&[unit.clone(), also.clone()])),
         (unit, _) => map.maybe("replicate", unit.as_deref()),
     }
+    map.maybe("strata", part.strata.as_deref());
     match (&part.clusters, part.by_units) {
         (Some(by), true) => {
             let mut own = Map::default();

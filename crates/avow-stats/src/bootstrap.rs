@@ -28,6 +28,38 @@ fn median(values: &[f64]) -> f64 {
     0.5 * (sorted[(sorted.len() - 1) / 2] + sorted[sorted.len() / 2])
 }
 
+/// The percentile bootstrap of the mean of units that are drawn within strata: `strata` names each unit's stratum by a number.
+/// Each stratum keeps its size, so what differs between strata adds nothing to the interval. Ten units or more
+/// ([`LEAST_UNITS`]), two or more in each stratum; else [`Void::BelowMinimumN`].
+pub fn stratified(units: &Units, strata: &[usize], draws: Draws) -> Result<Fit, Void> {
+    let values = units.values();
+    if values.len() != strata.len() {
+        return Err(Void::Unpaired);
+    }
+    require(values, LEAST_UNITS)?;
+    let mut groups: std::collections::BTreeMap<usize, Vec<f64>> = std::collections::BTreeMap::new();
+    for (value, stratum) in values.iter().zip(strata) {
+        groups.entry(*stratum).or_default().push(*value);
+    }
+    if groups.values().any(|group| group.len() < 2) {
+        return Err(Void::BelowMinimumN);
+    }
+    let (sample, tie, estimate) = (Sample::One(values.len()), units.tie(), sum::mean(values));
+    if groups.values().all(|group| ties::all_equal(group, tie)) {
+        let tail = equal_signs(values.len());
+        return Ok(Fit::constant(Method::Percentile, sample, estimate, tail, tie));
+    }
+    let one = |mut draw: Draw| {
+        let mut chosen = Vec::with_capacity(values.len());
+        for group in groups.values() {
+            chosen.extend((0..group.len()).map(|_| group[draw.below(group.len() as u64) as usize]));
+        }
+        sum::mean(&chosen)
+    };
+    let model = Typical::resampled(draws.each().map(one).collect());
+    Ok(Fit::new(estimate, Method::Percentile, sample, tie, model))
+}
+
 /// One arm or two whose means are compared.
 struct Arms<'a> {
     arms: Vec<&'a [f64]>,

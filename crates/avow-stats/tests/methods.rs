@@ -372,3 +372,19 @@ fn calibration_as_a_claim() {
     let few = Forecasts::new(&stated[..9], &[true; 9]).unwrap();
     assert_eq!(few.fit(10, draws(99)).unwrap_err(), Void::BelowMinimumN);
 }
+
+#[test]
+fn one_stratum_is_the_usual_bootstrap_and_many_leave_out_what_differs_between_them() {
+    let values: Vec<f64> = (0..12).map(|i| f64::from(i * 7 % 12) + 100.0 * f64::from(i % 2)).collect();
+    let units = Units::of(&values).unwrap();
+    let one = bootstrap::stratified(&units, &[0; 12], draws(999)).unwrap();
+    assert_eq!(ends(&one, alpha()), ends(&units.percentile(draws(999)).unwrap(), alpha()));
+    let strata: Vec<usize> = (0..12).map(|i| i % 2).collect();
+    let within = bootstrap::stratified(&units, &strata, draws(999)).unwrap();
+    let width = |fit: &Fit| ends(fit, alpha())[1] - ends(fit, alpha())[0];
+    assert!(width(&within) < 0.2 * width(&one), "{} against {}", width(&within), width(&one));
+    assert_eq!(within.estimate(), one.estimate());
+    assert_eq!(bootstrap::stratified(&units, &[0; 11], draws(99)).unwrap_err(), Void::Unpaired);
+    let lone: Vec<usize> = (0..12).map(|i| usize::from(i == 3)).collect();
+    assert_eq!(bootstrap::stratified(&units, &lone, draws(99)).unwrap_err(), Void::BelowMinimumN);
+}

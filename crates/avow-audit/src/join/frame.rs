@@ -74,7 +74,7 @@ impl<'a> Frame<'a> {
         let mut frame = Frame {
             part,
             unit: part.replicate.as_deref().map(of),
-            cluster: part.clusters.as_deref().map(of),
+            cluster: part.clusters.as_deref().or(part.strata.as_deref()).map(of),
             along: part.rule.along().map(of),
             per: part.per.iter().map(|name| of(name)).collect(),
             rest: base.filter(|name| !roles.contains(name.as_str())).map(|name| of(name)).collect(),
@@ -180,7 +180,7 @@ fn roles(part: &Part) -> impl Iterator<Item = &str> {
     let compared = part.compare.iter().chain(&part.crossed).map(|c| c.dimension.as_str());
     let reduced = part.reduce.iter().map(|r| r.dimension.as_str());
     let per = part.per.iter().map(String::as_str);
-    let units = part.replicate.as_deref().into_iter().chain(part.clusters.as_deref());
+    let units = part.replicate.iter().chain(&part.clusters).chain(&part.strata).map(String::as_str);
     compared.chain(reduced).chain(per).chain(units).chain(part.rule.along())
 }
 

@@ -33,6 +33,8 @@ pub struct Joined {
     pub arms: usize,
     /// The units, in planned order.
     pub units: Vec<Unit>,
+    /// Whether the clusters of the units are strata, within which they are drawn, and no clusters.
+    pub stratified: bool,
     /// Every number used, by its origin.
     pub origins: BTreeSet<Origin>,
 }
@@ -51,7 +53,7 @@ pub struct Point {
 pub struct Unit {
     /// The value of the replicate dimension; `None` where the claim names none.
     pub id: Option<Value>,
-    /// The cluster it belongs to; `None` where the claim names none.
+    /// The cluster or stratum it belongs to; `None` where the claim names neither.
     pub cluster: Option<Value>,
     slots: Vec<Slot>,
 }
@@ -195,6 +197,7 @@ fn arrange(frame: &Frame<'_>, per: PerValues, rows: Vec<&Row>, part: &Part) -> R
         points: levels.iter().map(point).collect(),
         arms,
         units: units.iter().map(unit).collect(),
+        stratified: part.strata.is_some(),
         origins: rows.iter().filter_map(|row| row.origin.clone()).collect(),
     })
 }
@@ -202,9 +205,10 @@ fn arrange(frame: &Frame<'_>, per: PerValues, rows: Vec<&Row>, part: &Part) -> R
 /// The cluster of each unit.
 fn clusters(rows: &[&Row], part: &Part) -> Result<BTreeMap<u32, u32>, JoinError> {
     let mut found: BTreeMap<u32, u32> = BTreeMap::new();
-    for row in rows.iter().filter(|_| part.clusters.is_some()) {
+    let Some(dimension) = part.clusters.as_ref().or(part.strata.as_ref()) else { return Ok(found) };
+    for row in rows {
         if *found.entry(row.unit).or_insert(row.cluster) != row.cluster {
-            return Err(JoinError::SplitUnit { dimension: part.clusters.clone().unwrap_or_default() });
+            return Err(JoinError::SplitUnit { dimension: dimension.clone() });
         }
     }
     Ok(found)

@@ -30,6 +30,10 @@ pub(super) fn fit(setting: Setting<'_>, joined: &Joined, numbers: &Sample) -> Re
     if let Some(fit) = censoring::fit(settings, numbers)? {
         return Ok(fit);
     }
+    if setting.part.strata.is_some() {
+        let draws = Draws { count: Draws::REFITTED, ..draws };
+        return Ok(bootstrap::stratified(&level(joined, numbers)?, &numbers.strata, draws)?);
+    }
     if setting.part.by_units {
         return Ok(clusters::weighted(&level(joined, numbers)?, &numbers.sizes, draws)?);
     }

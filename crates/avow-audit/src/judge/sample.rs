@@ -25,6 +25,8 @@ pub(super) struct Sample {
     pub units: Units,
     /// How many units each of the first arm's rows stands for, where clusters became units.
     pub sizes: Vec<usize>,
+    /// The stratum of each of the first arm's rows, by its number, where units are drawn within strata.
+    pub strata: Vec<usize>,
 }
 
 /// What must be there together for a unit to be used.
@@ -82,7 +84,7 @@ impl Sample {
         let of_first = clusters.first().map(Vec::as_slice).unwrap_or_default();
         let size = |id: &Option<Value>| of_first.iter().filter(|own| *own == id).count();
         let sizes = ids.iter().map(size).collect();
-        Sample { ids, arms, censored, units: self.units, sizes }
+        Sample { ids, arms, censored, units: self.units, sizes, strata: Vec::new() }
     }
 }
 
@@ -104,8 +106,13 @@ pub(super) fn sample(
     }
     let units = out.units.clone();
     let clusters = std::mem::take(&mut out.clusters);
-    let clustered = clusters.iter().flatten().any(Option::is_some);
-    let out = if clustered { out.sample.clustered(&clusters) } else { out.sample };
+    let clustered = !joined.stratified && clusters.iter().flatten().any(Option::is_some);
+    let mut out = if clustered { out.sample.clustered(&clusters) } else { out.sample };
+    if joined.stratified {
+        let own = clusters.first().map(Vec::as_slice).unwrap_or_default();
+        let all = distinct(own);
+        out.strata = own.iter().filter_map(|own| all.iter().position(|one| one == own)).collect();
+    }
     (policy(&units, worst, missing).map(|()| out), units)
 }
 

@@ -134,6 +134,7 @@ pub fn part(rule: Rule) -> Part {
         per: vec![],
         replicate: Some("seed".to_owned()),
         clusters: None,
+        strata: None,
         by_units: false,
         also: None,
         control: None,

@@ -134,6 +134,12 @@ static PART_KEYS: &[Key] = &[
     key("any", ALL_KEY, "", "parts of which one must hold; needs no correction to be Refuted"),
     key("count", Shape::Map(&COUNT), "", "how many values of a dimension must hold; arithmetic, no test"),
     key(
+        "strata",
+        Shape::Dimension,
+        "units are drawn from all",
+        "for `method: percentile`: units are drawn within the values of this dimension, each of which keeps its number of units",
+    ),
+    key(
         "clusters",
         CLUSTERS_KEY,
         "units are independent",

@@ -234,7 +234,7 @@ impl Reader<'_, '_, '_> {
         at: &Range<usize>,
         selected: &mut HashSet<(String, String)>,
     ) -> Option<TestDraft> {
-        const OWN: [&str; 11] = [
+        const OWN: [&str; 12] = [
             "select",
             "where",
             "compare",
@@ -242,6 +242,7 @@ impl Reader<'_, '_, '_> {
             "per",
             "replicate",
             "clusters",
+            "strata",
             "control",
             "missing",
             "judge",
@@ -393,6 +394,7 @@ impl Reader<'_, '_, '_> {
         }
         let replicate = self.replicate(node, &chosen, &mut used);
         let also = self.also(node, &chosen, &mut used);
+        let strata = self.strata(node, &chosen, &mut used);
         let (clusters, by_units) = self.clusters(node, &chosen, &mut used);
         let mut leftover = chosen.leftover(axes, &used);
         // A dimension that is folded away fixes no other one.
@@ -452,6 +454,7 @@ impl Reader<'_, '_, '_> {
             per,
             replicate,
             clusters,
+            strata,
             by_units,
             also,
             control,
@@ -505,13 +508,36 @@ impl Reader<'_, '_, '_> {
         (Some(name.to_owned()), by_units)
     }
 
+    /// The dimension within whose values units are drawn.
+    fn strata(&self, node: &Node, chosen: &Chosen<'_, '_>, used: &mut BTreeSet<String>) -> Option<String> {
+        let at = node.get("strata")?;
+        let name = at.text()?;
+        chosen.dimension(self.cx, self.axes, name, at.span.clone())?;
+        used.insert(name.to_owned());
+        let rule = node.get("rule");
+        let of = |key: &str| rule.and_then(|n| n.get(key)).and_then(|n| n.text());
+        let mean = of("statistic").is_none_or(|word| word == "mean") && of("scale") != Some("log");
+        let suits = matches!(of("kind"), Some("threshold" | "difference" | "equivalence")) && mean;
+        if !suits || of("method") != Some("percentile") {
+            let message = "units are drawn within strata for a mean, a paired difference or an equivalence by `method: percentile`";
+            self.cx.push(
+                Diagnostic::error("method", at.span.clone(), message).hint("name the method in the rule"),
+            );
+        }
+        if let Some(entry) = node.entry("clusters") {
+            let message = "units are drawn within strata or folded into clusters, not both";
+            self.cx.push(Diagnostic::error("key", entry.at.clone(), message));
+        }
+        Some(name.to_owned())
+    }
+
     /// The second of two dimensions that are sampled both.
     fn also(&self, node: &Node, chosen: &Chosen<'_, '_>, used: &mut BTreeSet<String>) -> Option<String> {
         let [_, second] = node.get("replicate")?.items()? else { return None };
         let name = second.text()?;
         chosen.dimension(self.cx, self.axes, name, second.span.clone())?;
         self.claim_dimension(name, second, used);
-        for key in ["clusters", "missing"] {
+        for key in ["clusters", "strata", "missing"] {
             if let Some(entry) = node.entry(key) {
                 let message = format!("`{key}` is for one kind of units, and these are two that cross");
                 self.cx.push(Diagnostic::error("key", entry.at.clone(), message).hint("leave it out"));
