@@ -31,6 +31,10 @@ schemas:
 seeds:
     cd fuzz && cargo test --locked
 
+# Every fuzz target for so many seconds, with coverage, on the stable compiler; `just fuzz 600 spec` runs one.
+fuzz seconds="10" *targets:
+    fuzz/run {{seconds}} {{targets}}
+
 # Measure beside make, ninja, b3sum and cp: `just bench --quick`, `just bench pipeline --sizes 1000`.
 # `just bench --write docs/performance.md` keeps the table.
 bench *arguments:

@@ -4,6 +4,7 @@
 //! fuzzer makes up, `tests/seeds.rs` with the committed seeds on any compiler.
 
 mod measured;
+mod wire;
 mod world;
 
 use avow_model::action::Action;
@@ -19,6 +20,7 @@ use avow_model::template::Template;
 use avow_model::tree::Tree;
 
 pub use measured::measurement;
+pub use wire::wire;
 
 /// Every target by name.
 pub const TARGETS: &[(&str, fn(&[u8]))] = &[
@@ -28,6 +30,8 @@ pub const TARGETS: &[(&str, fn(&[u8]))] = &[
     ("measurement", measurement),
     ("ledger", ledger),
     ("text", text),
+    ("wire", wire),
+    ("lock", lock),
 ];
 
 /// A spec is refused with places inside its text, or becomes a plan whose completed spec is the same plan.
@@ -108,6 +112,18 @@ pub fn ledger(bytes: &[u8]) {
     }
     let _ = (ledger.heads(), ledger.chain());
     let _ = avow_audit::registration::Registration::latest(&ledger);
+}
+
+/// A lock file has no plain form, or one that is its own plain form and says the same.
+pub fn lock(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    for manager in ["uv", "pip", "conda"] {
+        let _ = avow_spec::lock::open(manager, text);
+        if let Some(plain) = avow_spec::lock::plain(manager, text) {
+            assert_eq!(avow_spec::lock::plain(manager, &plain).as_deref(), Some(plain.as_str()), "{manager}");
+            assert_eq!(avow_spec::lock::Lock::read(manager, &plain), avow_spec::lock::Lock::read(manager, text));
+        }
+    }
 }
 
 /// Formulas and texts with references are refused, or print as something that reads back the same.
