@@ -488,3 +488,27 @@ fn a_member_is_asked_for_by_the_name_that_it_is_told_by_whatever_its_values_hold
         sandbox.avow(&["get", &format!("{stage}.result{cell}"), "-o", &path]).expect_code(0);
     }
 }
+
+/// A long spec says the same of many stages; what is wrong with it is said of each.
+#[test]
+fn warnings_of_one_kind_are_counted_and_errors_are_all_shown() {
+    let stages = |command: &str| -> String {
+        (0..30)
+            .map(|n| {
+                format!("  s{n}:\n    {command}: echo {n} > ${{outputs.out}}\n    outputs: {{out: out}}\n")
+            })
+            .collect()
+    };
+    let sandbox = empty();
+    sandbox
+        .file("avow.toml", "")
+        .file("spec.yaml", format!("avow: 1\nexperiment: long\nstages:\n{}", stages("run")));
+    let said = sandbox.avow(&["check"]).with_code(0).stderr;
+    assert_eq!(said.matches("warning[unused]: nothing reads").count(), 5, "{said}");
+    assert!(said.contains("warning[unused]: 25 more of this kind"), "{said}");
+    let all = sandbox.avow(&["check", "--json"]).with_code(0).json();
+    assert_eq!(all.as_array().map(Vec::len), Some(30), "{all}");
+    sandbox.file("spec.yaml", format!("avow: 1\nexperiment: long\nstages:\n{}", stages("runs")));
+    let said = sandbox.avow(&["check"]).with_code(3).stderr;
+    assert_eq!(said.matches("unknown key `runs`").count(), 30, "{said}");
+}

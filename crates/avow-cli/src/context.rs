@@ -248,7 +248,7 @@ impl Spec {
     /// The failure that shows every problem.
     pub fn invalid(&self, all: &[Diagnostic], output: &Output) -> Failure {
         let errors = all.iter().filter(|d| d.is_error()).count();
-        let rendered = diagnostics::render(&self.shown, &self.text, all, output.colour);
+        let rendered = diagnostics::render_spec(&self.shown, &self.text, all, output.colour);
         let problems = if errors == 1 { "problem" } else { "problems" };
         Failure::new(Exit::SpecInvalid, format!("the spec `{}` has {errors} {problems}", self.shown))
             .after(rendered)

@@ -1,5 +1,6 @@
 //! Diagnostics of a spec as a person reads them: the line, underlined, with a hint.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use annotate_snippets::renderer::DecorStyle;
@@ -7,8 +8,34 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use avow_spec::{Diagnostic, Severity};
 use serde::Serialize;
 
+/// So many warnings of one kind are shown of a spec. More of them say the same about more stages.
+const SHOWN: usize = 5;
+
+/// The diagnostics of a spec: every error, and of each kind of warning the first few and how many there are.
+pub fn render_spec(path: &str, text: &str, diagnostics: &[Diagnostic], colour: bool) -> String {
+    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let shown = diagnostics.iter().filter(|diagnostic| {
+        let count = counts.entry((diagnostic.severity.word(), diagnostic.code)).or_default();
+        *count += 1;
+        diagnostic.is_error() || *count <= SHOWN
+    });
+    let mut out = render(path, text, shown, colour);
+    for ((word, code), count) in counts.into_iter().filter(|((word, _), _)| *word != Severity::Error.word()) {
+        if let Some(more @ 1..) = count.checked_sub(SHOWN) {
+            let hint = format!("`avow check {path} --json` lists all");
+            out.push_str(&format!("{word}[{code}]: {more} more of this kind\n  = hint: {hint}\n\n"));
+        }
+    }
+    out
+}
+
 /// All diagnostics of one file, rendered one after the other.
-pub fn render(path: &str, text: &str, diagnostics: &[Diagnostic], colour: bool) -> String {
+pub fn render<'a>(
+    path: &str,
+    text: &str,
+    diagnostics: impl IntoIterator<Item = &'a Diagnostic>,
+    colour: bool,
+) -> String {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let renderer = renderer.decor_style(DecorStyle::Ascii);
     let lines: Vec<usize> =

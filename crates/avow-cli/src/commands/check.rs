@@ -33,7 +33,7 @@ pub fn check(args: &Check, output: &Output) -> Result<Exit, Failure> {
             let found = all.iter().map(|d| diagnostics::json(&spec.shown, &spec.text, d));
             json.extend(found.filter_map(|d| serde_json::to_value(d).ok()));
         } else if !all.is_empty() {
-            output.always(diagnostics::render(&spec.shown, &spec.text, all, output.colour).trim_end());
+            output.always(diagnostics::render_spec(&spec.shown, &spec.text, all, output.colour).trim_end());
         }
         if bad {
             exit = Exit::SpecInvalid;

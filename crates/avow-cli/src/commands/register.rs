@@ -184,7 +184,7 @@ fn accepted(spec: &Spec, accepting: args::Accepting, output: &Output) -> Result<
     if refused.is_empty() {
         return Ok(all.into_iter().map(|found| found.code.to_owned()).collect());
     }
-    let rendered = diagnostics::render(&spec.shown, &spec.text, &refused, output.colour);
+    let rendered = diagnostics::render_spec(&spec.shown, &spec.text, &refused, output.colour);
     let (reason, hint) = match refused.iter().all(|found| found.code == UNPINNED) {
         true => (
             "a registration is for ever, and nothing pins the environment",

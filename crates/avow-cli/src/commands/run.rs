@@ -60,7 +60,7 @@ pub fn run(args: &args::Run, verbose: u8, output: &Output) -> Result<Exit, Failu
     // Problems are found before waiting for anybody, and before anything is stored.
     let looked = spec.problems(output)?;
     if !output.quiet && !looked.diagnostics.is_empty() {
-        let rendered = diagnostics::render(&spec.shown, &spec.text, &looked.diagnostics, output.colour);
+        let rendered = diagnostics::render_spec(&spec.shown, &spec.text, &looked.diagnostics, output.colour);
         output.always(rendered.trim_end());
     }
     if args.detach {
