@@ -8,16 +8,16 @@
 //! successful stage leaves behind is ended and the stage still succeeds; `tracing` says so, the log does not,
 //! because the log holds what the program wrote.
 
+mod config;
+mod process;
+
 use std::collections::BTreeMap;
-use std::ffi::{CString, OsStr};
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use avow_model::action::Action;
 use avow_model::attempt::{AttemptId, Failure, Host, Outcome, Produced, Timestamp, Usage};
@@ -26,16 +26,16 @@ use avow_model::digest::{ActionDigest, BlobDigest, ReadsDigest};
 use avow_model::plan::Terms;
 use avow_store::blob::{BlobStore, Intake};
 use avow_store::materialise::How as Laid;
-use rustix::process::{Resource, Rlimit, prlimit};
 
+pub use self::config::Config;
 use crate::abandon::Abandon;
 use crate::cancel::Level;
 use crate::checkpoint::Checkpoint;
 use crate::confine::grants::Book;
-use crate::confine::protection::{Allowed, Rules, within};
-use crate::confine::{Bounds, Confinement, Held};
-use crate::environment::{Base, CHECKPOINT, Environment};
-use crate::family::{Family, become_subreaper, exceeded_file_size};
+use crate::confine::protection::{Allowed, Rules};
+use crate::confine::{Confinement, Held};
+use crate::environment::{CHECKPOINT, Environment};
+use crate::family::become_subreaper;
 use crate::fault::{ExecError, Fault, at, machine};
 use crate::folder::{Folder, Folders};
 use crate::image::{self, Container, Images, Inside};
@@ -44,61 +44,10 @@ use crate::observe::{self, Observation, Observer, Purpose};
 use crate::program::{self, Program, Shells};
 use crate::scrub::Scrubber;
 use crate::secret::{self, Secrets};
-use crate::streams::{Logging, Streams};
-use crate::supervise::{End, Limits, until_end};
-use crate::sys::{self, How, Start};
+use crate::streams::Streams;
+use crate::supervise::until_end;
+use crate::sys::{self, How};
 use crate::{Execution, Executor, Given, Watch, host, outputs, proc};
-
-/// How long a program is started again that another thread still holds open for writing.
-const BUSY: Duration = Duration::from_secs(1);
-/// A disk with less than this free is full.
-const FULL: u64 = 1 << 20;
-
-/// How a [`LocalExecutor`] works.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// The folder of attempt folders, on the file system of the blobs. Made if absent.
-    pub work: PathBuf,
-    /// The program `avow`, which executes built-in operations.
-    pub avow: PathBuf,
-    /// What the environment of stages takes from the caller.
-    pub base: Base,
-    /// How stages are confined; `None` is the best that this machine gives.
-    pub confinement: Option<Confinement>,
-    /// Where the boundaries of confinement lie.
-    pub bounds: Bounds,
-    /// The folder of the blobs that inputs are linked to.
-    pub blobs: PathBuf,
-    /// From SIGTERM to SIGKILL.
-    pub grace: Duration,
-    /// Whether the folders of failed attempts stay, as `kept-ATTEMPT`; never those of attempts with secrets.
-    pub keep_failed: bool,
-    /// Where checkpoint folders are kept between attempts, on the file system of `work`; `None`: nowhere, so
-    /// that every attempt begins from nothing.
-    pub checkpoints: Option<PathBuf>,
-    /// The values of secrets that terms may name.
-    pub secrets: Secrets,
-}
-
-impl Config {
-    /// The usual way: the caller's `PATH` and `HOME`, the best confinement, two seconds of grace, and blobs in
-    /// the folder `blobs` beside `work`, as a store has them.
-    pub fn new(work: impl Into<PathBuf>, avow: impl Into<PathBuf>) -> Self {
-        let work = work.into();
-        Self {
-            blobs: work.with_file_name("blobs"),
-            work,
-            avow: avow.into(),
-            base: Base::inherited(),
-            confinement: None,
-            bounds: Bounds::default(),
-            grace: Duration::from_secs(2),
-            keep_failed: false,
-            checkpoints: None,
-            secrets: Secrets::default(),
-        }
-    }
-}
 
 /// Runs actions as processes of this machine.
 #[derive(Clone)]
@@ -542,78 +491,6 @@ impl Shared {
         Ok(())
     }
 
-    fn limits(&self, terms: &Terms) -> Limits {
-        Limits {
-            timeout: terms.timeout.map(Duration::from_millis),
-            memory: terms.memory,
-            disk: terms.disk,
-            given: 0,
-            grace: self.config.grace,
-        }
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "the parts of one process, used once")]
-    fn spawn(
-        &self,
-        folder: &Folder<'_>,
-        attempt: &AttemptId,
-        program: &Program,
-        environment: &Environment,
-        (terms, given): (&Terms, &Given),
-        limits: &Limits,
-        observation: Option<&Observation>,
-        streams: Streams,
-    ) -> Result<(Family, Logging), Fault> {
-        let arguments = program::strings(&program.arguments).map_err(not_started)?;
-        let environment = environment
-            .strings(
-                terms.secrets.iter().filter_map(|name| Some((name.as_str(), given.secrets.reveal(name)?))),
-            )
-            .ok_or_else(|| not_started("a variable of the environment holds a NUL byte".to_owned()))?;
-        let file = c_path(&program.file).map_err(not_started)?;
-        let run = c_path(&folder.run()).map_err(not_started)?;
-        let [stdout, stderr] = streams.ends();
-        let start = Start {
-            file: &file,
-            arguments: &arguments,
-            environment: &environment,
-            folder: &run,
-            streams: [self.null.as_fd(), stdout, stderr],
-        };
-        let begin = || {
-            observation.map_or(Ok(()), Observation::enter)?;
-            sys::start(&start)
-        };
-        let once = || match (folder.rules(), observation) {
-            (None, None) => sys::start(&start),
-            (rules, _) => within(rules, begin).unwrap_or_else(|error| Err(error.into_io())),
-        };
-        let family = Family::start(attempt, || patiently(once)).map_err(|error| {
-            match (observation.and_then(Observation::refused), program::refusal(program, &error)) {
-                (Some(file), _) => not_started(format!(
-                    "`{}` is a 32-bit program, which cannot be observed; `--confine deny` can run it",
-                    file.display()
-                )),
-                (None, Some(reason)) => not_started(reason),
-                (None, None) => machine("a process could not be started", &error),
-            }
-        })?;
-        if let Some(disk) = limits.disk {
-            self.limit_files(&family, disk);
-        }
-        Ok((family, streams.close()))
-    }
-
-    /// One file alone cannot grow past the limit, however fast it is written.
-    fn limit_files(&self, family: &Family, disk: u64) {
-        let limit = Rlimit { current: Some(disk), maximum: Some(disk) };
-        let pid = rustix::process::Pid::from_raw(family.pid());
-        if let Err(error) = prlimit(pid, Resource::Fsize, limit) {
-            // The program may be gone already; the samples hold in any case.
-            tracing::debug!(%error, "the size of files is not limited");
-        }
-    }
-
     /// The log as a blob; `None` where nothing was written.
     fn log(&self, path: &Path) -> Result<Option<BlobDigest>, Fault> {
         let empty = fs::symlink_metadata(path).map_or(true, |about| !about.is_file() || about.len() == 0);
@@ -621,39 +498,6 @@ impl Shared {
             return Ok(None);
         }
         Ok(Some(self.blobs.put_file(path, Intake::Move)?.0))
-    }
-
-    /// The outcome, as far as the process decides it.
-    fn judge(&self, folder: &Folder<'_>, end: End, how: How, limits: &Limits) -> Result<(), Fault> {
-        let failed = |failure| Err(Fault::Outcome(Outcome::Failed(failure)));
-        match end {
-            End::Timeout => return Err(Fault::Outcome(Outcome::TimedOut)),
-            End::Cancelled => return Err(Fault::Outcome(Outcome::Cancelled)),
-            End::Memory => return Err(Fault::Outcome(Outcome::OutOfMemory)),
-            End::Disk => return failed(Failure::Disk),
-            End::Itself if how == How::Exit(0) => return Ok(()),
-            End::Itself => {}
-        }
-        if let Some(disk) = limits.disk {
-            let occupied = folder.occupied();
-            let full = occupied.longest >= disk || occupied.bytes.saturating_sub(limits.given) >= disk;
-            if full || exceeded_file_size(how) {
-                return failed(Failure::Disk);
-            }
-        }
-        if self.disk_is_full() {
-            return failed(Failure::Machine(format!("the disk of `{}` is full", self.config.work.display())));
-        }
-        match how {
-            How::Exit(code) => failed(Failure::Exit(code)),
-            How::Signal(signal) => failed(Failure::Signal(signal)),
-        }
-    }
-
-    /// A program that failed on a full disk was not at fault.
-    fn disk_is_full(&self) -> bool {
-        rustix::fs::statvfs(&self.config.work)
-            .is_ok_and(|about| about.f_bavail.saturating_mul(about.f_frsize) < FULL || about.f_favail == 0)
     }
 }
 
@@ -672,25 +516,6 @@ fn not_started(reason: String) -> Fault {
 
 fn lost(attempt: &AttemptId, source: io::Error) -> ExecError {
     ExecError::Wait { attempt: attempt.to_string(), source }
-}
-
-fn c_path(path: &Path) -> Result<CString, String> {
-    CString::new(path.as_os_str().to_owned().into_vec())
-        .map_err(|_| format!("the path `{}` holds a NUL byte", path.display()))
-}
-
-/// Starts again while the program is open for writing: a process that another thread is just starting holds a
-/// copy of every descriptor of ours until it executes its own program, also of the file we wrote a moment ago.
-fn patiently(once: impl Fn() -> io::Result<i32>) -> io::Result<i32> {
-    let until = Instant::now() + BUSY;
-    loop {
-        match once() {
-            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && Instant::now() < until => {
-                thread::sleep(Duration::from_millis(1));
-            }
-            other => return other,
-        }
-    }
 }
 
 pub(crate) fn now() -> Timestamp {

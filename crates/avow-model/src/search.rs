@@ -9,10 +9,13 @@
 //! ([`Probed`]) has the values asked for so far. Neither list is serialised.
 
 mod ask;
+mod bisection;
+mod steps;
 
 use std::collections::BTreeSet;
 
 pub use self::ask::{Answer, Ask, Choice, Consultation, Dimension};
+use self::steps::{best, halving};
 use serde::{Deserialize, Serialize};
 
 use crate::axis::Points;
@@ -507,139 +510,5 @@ impl State {
     /// Whether it is over.
     pub fn is_over(&self) -> bool {
         *self != State::Open
-    }
-}
-
-fn measured_at(told: &[Told], point: &[Value]) -> Option<f64> {
-    told.iter().find(|probe| probe.point == point).map(|probe| probe.measured)
-}
-
-/// Asks for `points` that have not been told; `None` where all have.
-fn ask(points: Vec<Vec<Value>>, at_most: u64, told: &[Told]) -> Option<Step> {
-    let new: Vec<Vec<Value>> =
-        points.into_iter().filter(|point| measured_at(told, point).is_none()).collect();
-    if new.is_empty() {
-        return None;
-    }
-    let fits = u64::try_from(told.len() + new.len()).is_ok_and(|all| all <= at_most);
-    Some(if fits { Step::Ask(new) } else { Step::Void(Void::Exhausted) })
-}
-
-/// The best first; equal ones in declared order.
-fn ranked(goal: Extreme, points: &[Vec<Value>], told: &[Told]) -> Vec<Vec<Value>> {
-    let mut ranked: Vec<(f64, &Vec<Value>)> =
-        points.iter().filter_map(|point| Some((measured_at(told, point)?, point))).collect();
-    ranked.sort_by(|(a, _), (b, _)| match goal {
-        Extreme::Smallest => a.total_cmp(b),
-        Extreme::Largest => b.total_cmp(a),
-    });
-    ranked.into_iter().map(|(_, point)| point.clone()).collect()
-}
-
-fn found(value: &Value, within: Option<(Value, Value)>, told: &[Told]) -> Step {
-    let probes = told.len() as u64;
-    Step::Found(Found { value: value.clone(), within, probes, point: Vec::new() })
-}
-
-fn best(goal: Extreme, values: &[Value], at_most: u64, told: &[Told]) -> Step {
-    let points: Vec<Vec<Value>> = values.iter().map(|value| vec![value.clone()]).collect();
-    if let Some(step) = ask(points.clone(), at_most, told) {
-        return step;
-    }
-    match ranked(goal, &points, told).first().and_then(|point| point.first()) {
-        Some(value) => found(value, None, told),
-        None => Step::Void(Void::Exhausted),
-    }
-}
-
-fn halving(
-    goal: Extreme,
-    (values, budgets): (&[Value], &[Value]),
-    one_in: u64,
-    at_most: u64,
-    told: &[Told],
-) -> Step {
-    let mut left: Vec<Value> = values.to_vec();
-    let mut budgets: Vec<&Value> = budgets.iter().collect();
-    budgets.sort_by(|a, b| a.order(b));
-    for budget in budgets {
-        let rung: Vec<Vec<Value>> = left.iter().map(|value| vec![value.clone(), budget.clone()]).collect();
-        if let Some(step) = ask(rung.clone(), at_most, told) {
-            return step;
-        }
-        let keep = (left.len() as u64).div_ceil(one_in.max(2));
-        left = ranked(goal, &rung, told)
-            .into_iter()
-            .filter_map(|point| point.into_iter().next())
-            .take(usize::try_from(keep).unwrap_or(usize::MAX))
-            .collect();
-    }
-    match left.first() {
-        Some(value) => found(value, None, told),
-        None => Step::Void(Void::Exhausted),
-    }
-}
-
-mod bisection {
-    use super::{Goal, Step, Told, Until, Value, Void, ask, found, measured_at};
-
-    pub(super) fn step(
-        (from, to, log): (&Value, &Value, bool),
-        goal: &Goal,
-        until: Until,
-        at_most: u64,
-        told: &[Told],
-    ) -> Step {
-        if let Some(step) = ask(vec![vec![from.clone()], vec![to.clone()]], at_most, told) {
-            return step;
-        }
-        let met = |value: &Value| measured_at(told, std::slice::from_ref(value)).map(|x| goal.met(x));
-        let (mut low, mut high) = (from.clone(), to.clone());
-        let (Some(at_low), Some(at_high)) = (met(&low), met(&high)) else {
-            return Step::Void(Void::NoCrossing);
-        };
-        if at_low == at_high {
-            return Step::Void(Void::NoCrossing);
-        }
-        loop {
-            let middle = middle(&low, &high, log);
-            let Some(middle) = middle.filter(|_| !close(&low, &high, until)) else {
-                let value = if at_low { &low } else { &high };
-                return found(value, Some((low.clone(), high.clone())), told);
-            };
-            match met(&middle) {
-                Some(is) if is == at_low => low = middle,
-                Some(_) => high = middle,
-                None => {
-                    let step = ask(vec![vec![middle]], at_most, told);
-                    return step.unwrap_or(Step::Void(Void::Exhausted));
-                }
-            }
-        }
-    }
-
-    fn close(low: &Value, high: &Value, until: Until) -> bool {
-        let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
-        let (low, high) = (number(low), number(high));
-        match until {
-            Until::Width(width) => high - low <= width,
-            Until::Ratio(ratio) => high <= low * ratio,
-        }
-    }
-
-    /// Strictly between the two; `None` where there is no such number of their kind.
-    fn middle(low: &Value, high: &Value, log: bool) -> Option<Value> {
-        let (a, b) = (low.as_f64()?, high.as_f64()?);
-        let exact = if log { libm::sqrt(a) * libm::sqrt(b) } else { f64::midpoint(a, b) };
-        let middle = match (low, high) {
-            (Value::Int(_), Value::Int(_)) => Value::Int(exact.floor() as i64),
-            // As a person would write it, as long as that still lies between.
-            _ => {
-                let short = crate::axis::twelve_digits(exact);
-                Value::float(if short > a && short < b { short } else { exact })?
-            }
-        };
-        let x = middle.as_f64()?;
-        (x > a && x < b).then_some(middle)
     }
 }

@@ -1,5 +1,9 @@
 //! The state machine itself.
 
+mod admission;
+mod reasons;
+mod sanity;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -9,13 +13,13 @@ use avow_model::attempt::Outcome;
 use avow_model::bind::{self, BindError, Bound};
 use avow_model::canonical::Record;
 use avow_model::digest::{ActionDigest, Artifact, AttemptDigest};
-use avow_model::expand::{self, Member};
+use avow_model::expand::Member;
 use avow_model::plan::{Plan, Terms};
 
 use crate::edges::Edges;
 use crate::graph::{Graph, GraphError};
 use crate::members::Members;
-use crate::reason::{Miss, Reason};
+use crate::reason::Miss;
 use crate::slots::{Request, Slots, TooLarge};
 use crate::target::Target;
 
@@ -221,56 +225,6 @@ impl Planner {
         };
         planner.admit();
         Ok(planner)
-    }
-
-    /// Takes in the members asked for and everything they read from.
-    fn admit(&mut self) {
-        if self.settings.only.is_empty() {
-            self.admit_all()
-        } else {
-            self.admit_some()
-        }
-        let members = self.counts.iter().sum();
-        self.tally = Tally { members, waiting: members, ..Tally::default() };
-    }
-
-    fn admit_all(&mut self) {
-        let plan = Arc::clone(&self.plan);
-        for stage in 0..plan.stages.len() {
-            for member in expand::members(&plan, stage) {
-                self.states.insert(member, State::Waiting { producers: 0 });
-                self.counts[stage] += 1;
-            }
-        }
-        for stage in (0..plan.stages.len()).filter(|stage| plan.stages[*stage].producers().next().is_some()) {
-            for member in expand::members(&plan, stage) {
-                let all = self.edges.producers(member);
-                let count = all.into_iter().filter(|producer| self.states.contains(*producer)).count();
-                let producers = u32::try_from(count).unwrap_or(u32::MAX);
-                self.states.insert(member, State::Waiting { producers });
-            }
-        }
-    }
-
-    fn admit_some(&mut self) {
-        let plan = Arc::clone(&self.plan);
-        let targets = std::mem::take(&mut self.settings.only);
-        let mut pending: VecDeque<Member> = targets.iter().flat_map(|target| target.members(&plan)).collect();
-        self.settings.only = targets;
-        while let Some(member) = pending.pop_front() {
-            if self.states.contains(member) {
-                continue;
-            }
-            let mut producers = self.edges.producers(member);
-            producers.retain(|producer| expand::exists(&plan, *producer));
-            for producer in &producers {
-                self.consumers.get_or_insert_default().entry(*producer).or_default().push(member);
-            }
-            let count = u32::try_from(producers.len()).unwrap_or(u32::MAX);
-            self.states.insert(member, State::Waiting { producers: count });
-            self.counts[member.stage as usize] += 1;
-            pending.extend(producers);
-        }
     }
 
     fn consumers(&self, member: Member) -> Vec<Member> {
@@ -571,120 +525,4 @@ impl Planner {
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
-
-    /// Every member this run is about, with why it is where it is.
-    pub fn reasons(&self) -> impl Iterator<Item = (Member, Reason)> + '_ {
-        self.states.iter().map(|(member, state)| (member, self.worded(state)))
-    }
-
-    /// Why one member is where it is.
-    pub fn reason(&self, member: Member) -> Option<Reason> {
-        self.states.get(member).map(|state| self.worded(state))
-    }
-
-    /// The action of a member, once its inputs are known and while it is not done.
-    pub fn action(&self, member: Member) -> Option<Action> {
-        match self.states.get(member)? {
-            State::Looking(_)
-            | State::SameAction { .. }
-            | State::Queued(_)
-            | State::Running(_)
-            | State::Elsewhere(_) => self.bind(member).ok().map(|bound| bound.action),
-            _ => None,
-        }
-    }
-
-    fn worded(&self, state: &State) -> Reason {
-        match state {
-            State::Waiting { .. } if self.is_done() => Reason::NotReached,
-            State::Waiting { producers } => Reason::Waits { producers: *producers },
-            State::Looking(_) => Reason::Looking,
-            State::SameAction { other } => Reason::SameAction { other: other.0 },
-            State::Queued(active) => Reason::Queued(active.miss.clone()),
-            State::Running(active) => Reason::Running(active.miss.clone()),
-            State::Elsewhere(_) => Reason::Elsewhere,
-            State::Reused(made) => Reason::Reused { attempt: made.0 },
-            State::Succeeded(made) => Reason::Ran { miss: made.0.clone(), outcome: Outcome::Succeeded },
-            State::Ended(end) => Reason::Ran { miss: end.0.clone(), outcome: end.1.clone() },
-            State::Blocked { by } => Reason::Blocked { by: **by },
-        }
-    }
-
-    /// Recomputes everything that is cached and compares. For tests; panics with what disagrees.
-    pub fn sanity_check(&self) {
-        let count = |test: fn(&State) -> bool| self.states.iter().filter(|(_, s)| test(s)).count() as u64;
-        let tally = Tally {
-            members: count(|_| true),
-            waiting: count(|s| {
-                matches!(
-                    s,
-                    State::Waiting { .. }
-                        | State::Looking(_)
-                        | State::SameAction { .. }
-                        | State::Elsewhere(_)
-                        | State::Queued(_)
-                )
-            }),
-            running: count(|s| matches!(s, State::Running(_))),
-            reused: count(|s| matches!(s, State::Reused(_))),
-            succeeded: count(|s| matches!(s, State::Succeeded(_))),
-            failed: count(|s| matches!(s, State::Ended(_))),
-            blocked: count(|s| matches!(s, State::Blocked { .. })),
-        };
-        assert_eq!(tally, self.tally, "the tally disagrees with the states");
-        let mut slots = Slots::new(self.settings.cpus, self.settings.memory);
-        for (member, state) in self.states.iter() {
-            self.check_member(member, state, &mut slots);
-        }
-        assert_eq!(slots, self.slots, "the slots in use are not those of running members");
-        assert_eq!(self.queue.len() as u64, count(|s| matches!(s, State::Queued(_))), "queue");
-        assert_eq!(self.looking, count(|s| matches!(s, State::Looking(_))), "looks under way");
-        let active = tally.running
-            + self.queue.len() as u64
-            + count(|s| matches!(s, State::Looking(_) | State::Elsewhere(_)));
-        assert!(self.is_done() || active > 0, "unfinished, yet nothing is owed, queued or in flight");
-    }
-
-    fn check_member(&self, member: Member, state: &State, slots: &mut Slots) {
-        match state {
-            State::Elsewhere(sought) => {
-                assert_eq!(self.in_flight.get(&sought.digest), Some(&member), "in flight");
-            }
-            State::Running(active) => {
-                assert!(slots.take(self.request(member.stage)), "more runs than the slots allow");
-                assert_eq!(self.in_flight.get(&active.digest), Some(&member), "in flight");
-            }
-            State::Queued(active) => {
-                assert!(self.queue.iter().any(|(_, queued)| *queued == member), "queued");
-                assert_eq!(self.in_flight.get(&active.digest), Some(&member), "in flight");
-            }
-            State::SameAction { other } => {
-                let follows = self.followers.get(&other.1).is_some_and(|f| f.contains(&member));
-                assert!(follows, "a member of the same action follows nobody");
-            }
-            State::Waiting { producers } => {
-                let all = declared_producers(&self.plan, member);
-                let done =
-                    |p: &Member| matches!(self.states.get(*p), Some(State::Reused(_) | State::Succeeded(_)));
-                assert_eq!(all.iter().filter(|p| !done(p)).count() as u32, *producers, "producers to come");
-                let ready = self.looking >= WAVE || *producers > 0 || self.stopping;
-                assert!(ready || self.ready.is_empty(), "a member that is ready is not looked up");
-                for producer in all {
-                    assert!(self.consumers(producer).contains(&member), "nobody would tell it");
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-/// The distinct members a member reads from, by way of the members themselves: what [`Edges`] has to agree with.
-fn declared_producers(plan: &Plan, member: Member) -> Vec<Member> {
-    let cell = expand::cell(plan, member);
-    let stage = &plan.stages[member.stage as usize];
-    let mut all: Vec<Member> =
-        stage.inputs.values().filter_map(|input| expand::producers(&cell, &input.from)).flatten().collect();
-    all.sort_unstable();
-    all.dedup();
-    all
 }

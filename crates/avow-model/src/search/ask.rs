@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::{Extreme, Found, Step, Told, Void, measured_at, ranked};
+use super::steps::{measured_at, ranked};
+use super::{Extreme, Found, Step, Told, Void};
 use crate::digest::BlobDigest;
 use crate::value::Value;
 
