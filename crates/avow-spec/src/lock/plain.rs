@@ -46,8 +46,13 @@ fn requirement(line: &str) -> String {
     let (wanted, marker) = wanted.split_once(';').map_or((wanted, None), |(a, b)| (a, Some(b.trim())));
     let part_of_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let (name, rest) = wanted.split_at(wanted.find(|c| !part_of_name(c)).unwrap_or(wanted.len()));
+    let rest = rest.trim();
+    // What no requirement looks like is not put in order, or it might say something else afterwards.
+    if name.is_empty() || !(rest.is_empty() || rest.starts_with(|c| SIGNS.contains(c) || c == '@')) {
+        return line.to_owned();
+    }
     let mut plain = normalised(name);
-    match rest.trim() {
+    match rest {
         // An address may hold anything.
         rest if rest.starts_with('@') => plain.push_str(&format!(" {rest}")),
         rest => plain.push_str(&tight(rest)),
@@ -57,12 +62,13 @@ fn requirement(line: &str) -> String {
     plain
 }
 
+/// What stands between a name, versions and extras.
+const SIGNS: &str = "=<>!~,[]()";
+
 /// Without spaces beside signs.
 fn tight(text: &str) -> String {
     let mut plain = String::new();
-    let sign = |c: Option<char>| c.is_none_or(|c| "=<>!~,[]()".contains(c));
-    // The name stood before it, and a space keeps the two apart where no sign does.
-    plain.extend((!sign(text.chars().next())).then_some(' '));
+    let sign = |c: Option<char>| c.is_none_or(|c| SIGNS.contains(c));
     let mut rest = text.chars().peekable();
     while let Some(c) = rest.next() {
         if c != ' ' || !(sign(plain.chars().last()) || sign(rest.peek().copied())) {
@@ -209,6 +215,20 @@ mod tests {
             plain("pip", "--index-url a\n--index-url b\n"),
             plain("pip", "--index-url b\n--index-url a\n")
         );
+    }
+
+    #[test]
+    fn what_is_no_requirement_stays_as_it_is() {
+        for line in [
+            "on: Torch == 3.11",
+            "a b==1",
+            "== 3",
+            "Ä == 1",
+            "./here[Extra] == 2",
+            "a * 2 --hash=sha256:b --hash=sha256:a",
+        ] {
+            same("pip", &[&format!("{line}\n"), &format!(" {line}  # by hand\n")], &format!("{line}\n"));
+        }
     }
 
     #[test]
