@@ -120,6 +120,12 @@ fn ten_deaths(jobs: &str, seed: u64, longest: u64) {
         assert_eq!(sandbox.kill_when(done, &["run", "-j", jobs]).code, 137);
         check(&sandbox);
     }
+    // And most of them too short for a journal.
+    while let runs @ ..5 = sandbox.history().runs.len() {
+        let began = move |sandbox: &Sandbox| sandbox.history().runs.len() > runs;
+        assert_eq!(sandbox.kill_when(began, &["run", "-j", jobs]).code, 137);
+        check(&sandbox);
+    }
     sandbox.avow(&["run", "-j", jobs]).expect_code(0);
     check(&sandbox);
     assert_eq!(sandbox.survivors(), [0; 0]);

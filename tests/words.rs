@@ -510,5 +510,5 @@ fn warnings_of_one_kind_are_counted_and_errors_are_all_shown() {
     assert_eq!(all.as_array().map(Vec::len), Some(30), "{all}");
     sandbox.file("spec.yaml", format!("avow: 1\nexperiment: long\nstages:\n{}", stages("runs")));
     let said = sandbox.avow(&["check"]).with_code(3).stderr;
-    assert_eq!(said.matches("unknown key `runs`").count(), 30, "{said}");
+    assert_eq!(said.matches("`runs` is no key of a stage").count(), 30, "{said}");
 }

@@ -48,7 +48,7 @@ fn requirement(line: &str) -> String {
     let (name, rest) = wanted.split_at(wanted.find(|c| !part_of_name(c)).unwrap_or(wanted.len()));
     let rest = rest.trim();
     // What no requirement looks like is not put in order, or it might say something else afterwards.
-    if name.is_empty() || !(rest.is_empty() || rest.starts_with(|c| SIGNS.contains(c) || c == '@')) {
+    if name.is_empty() || !(rest.starts_with('@') || are_versions(rest)) {
         return line.to_owned();
     }
     let mut plain = normalised(name);
@@ -60,6 +60,24 @@ fn requirement(line: &str) -> String {
     plain.extend(marker.map(|marker| format!(" ; {marker}")));
     plain.extend(options.iter().chain(&hashes).map(|option| format!(" --{option}")));
     plain
+}
+
+/// Extras and version specifiers in any spacing, as they follow a name (PEP 508), or nothing.
+fn are_versions(text: &str) -> bool {
+    let part_of_word = |c: char| c.is_ascii_alphanumeric() || "-_.*+!".contains(c);
+    let word = |text: &str| !text.is_empty() && text.chars().all(part_of_word);
+    let (extras, rest) = match text.strip_prefix('[').map(|rest| rest.split_once(']')) {
+        Some(Some((extras, rest))) => (extras, rest.trim()),
+        Some(None) => return false,
+        None => ("", text),
+    };
+    let rest = rest.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).unwrap_or(rest).trim();
+    let compared = |one: &str| {
+        let version = one.trim().trim_start_matches(['=', '<', '>', '!', '~']);
+        version.len() < one.trim().len() && word(version.trim())
+    };
+    extras.split(',').all(|extra| extra.trim().is_empty() || word(extra.trim()))
+        && (rest.is_empty() || rest.split(',').all(compared))
 }
 
 /// What stands between a name, versions and extras.
