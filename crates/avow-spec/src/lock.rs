@@ -55,7 +55,9 @@ impl Lock {
     fn pin(&mut self, name: &str, version: &str, always: bool) {
         let (name, version) = (name.trim(), version.trim().trim_matches(['"', '\'']));
         let wild = version.contains('*') || !version.starts_with(|c: char| c.is_ascii_digit() || c == 'v');
-        if name.is_empty() || wild {
+        // Anything else is the name of no package and no version of one.
+        let word = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.+!".contains(c));
+        if name.is_empty() || wild || !word(name) || !word(version) {
             return;
         }
         let pin = self.packages.entry(normalised(name)).or_default();
@@ -85,8 +87,9 @@ impl Lock {
         }
         let (wanted, marker) = line.split_once(';').map_or((line, None), |(a, b)| (a, Some(b)));
         let Some((name, version)) = wanted.split_once("==") else { return };
-        let name = name.split('[').next().unwrap_or(name);
-        let version = version.trim_start_matches('=').split([',', ' ', '\t']).find(|part| !part.is_empty());
+        let name = name.split(['[', '(']).next().unwrap_or(name);
+        let version =
+            version.trim_start_matches('=').split([',', ' ', '\t', ')']).find(|part| !part.is_empty());
         self.pin(name, version.unwrap_or_default(), always && marker.is_none());
     }
 
@@ -230,6 +233,7 @@ mod tests {
         assert_eq!(told("pip", text, &[("numpy", "1.26.3"), ("torch", "2.1")]), ["numpy 1.26.4 1.26.3"]);
         assert_eq!(told("pip", text, &[("torch", "2.1.0")]), ["numpy 1.26.4 None"]);
         assert_eq!(told("pip", "a==1.*\nb===2.0\n", &[("a", "2"), ("b", "2")]), [""; 0]);
+        assert_eq!(told("pip", "a (==1)\nb c==1\nd == 1{\ne\rf==1\n", &[]), ["a 1 None"]);
     }
 
     #[test]
