@@ -180,6 +180,43 @@ def data_spec(folder, path, turn=0):
     )
 
 
+#: A measurement of the project below, in AWK and in Python: six digits that look random and are the same everywhere.
+HISTORY = """BEGIN {
+  print "epoch,loss,accuracy"
+  for (epoch = 0; epoch < epochs; epoch++) {
+    place = member * epochs + epoch
+    printf "%d,%.6f,%.6f\\n", epoch, (place * 7919 % 1000003) / 1000003, (place * 6007 % 1000003) / 1000003
+  }
+}
+"""
+
+
+def long_paper(folder, members, epochs):
+    """An experiment whose members measure two things in each epoch, and a manuscript with 2,000 numbers on sixty pages,
+    half of which were measured."""
+    (folder / "avow.toml").write_text("")
+    (folder / "history.awk").write_text(HISTORY)
+    half = members // 2
+    (folder / "paper.yaml").write_text(
+        "avow: 1\nexperiment: paper\n"
+        f"axes: {{decay: [0, 1], seed: {{range: [0, {half - 1}]}}}}\n"
+        "params: {half: %d, epochs: %d}\nstages:\n  train:\n"
+        "    run: 'awk -v epochs=${params.epochs} -v member=$((${axes.decay} * ${params.half} + ${axes.seed}))"
+        " -f history.awk > ${outputs.history}'\n    environment: none\n"
+        "    measurements: [{file: history.csv, values: [loss, accuracy], keys: [epoch]}]\n"
+        "claims:\n  helps: {says: Decay helps., select: accuracy, reduce: {epoch: max}, compare: {decay: [1, 0]},"
+        " rule: {kind: difference, above: 0}}\n" % (half, epochs)
+    )
+    filler = "The rest of this sentence stands for the prose that a paper has between its results and means nothing. "
+    with open(folder / "paper.tex", "w") as paper:
+        paper.write("\\documentclass{article}\n\\begin{document}\n")
+        for index in range(1000):
+            place = index * 617 % (members * epochs)
+            value = (place * 6007 % 1000003) / 1000003
+            paper.write(f"{filler}{filler}With decay the accuracy was {value:.4f}, against ${value * 0.7:.3f} \\pm 0.01$.\n\n")
+        paper.write("\\end{document}\n")
+
+
 def big_file(path, size):
     """Random bytes, so that no file system can store them in fewer."""
     piece = os.urandom(8 << 20)

@@ -233,6 +233,20 @@ def cells(bench):
         yield Result(f"peak memory, {what}", sample.memory / 1e6, None, "", 1074, unit="MB")
 
 
+def paper(bench):
+    """A long manuscript against many measurements, the whole command."""
+    members, epochs = (500, 1_000) if max(bench.sizes) >= 1_000 else (20, 50)
+    folder = bench.folder("paper")
+    projects.long_paper(folder, members, epochs)
+    import subprocess
+
+    subprocess.run(bench.run(), cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    audit = {"audit": Contender([bench.avow, "-q", "audit", "paper.tex"], folder)}
+    sample = alternate(audit, max(bench.rounds, 3))["audit"]
+    what = f"audit of 60 pages with 2,000 numbers, {members * epochs * 2:,} measurements"
+    yield Result(what, sample.median, None, "", 2, note=f"{sample.memory / 1e6:.0f} MB")
+
+
 def big(bench):
     """One large file comes into the store, is looked at again, and again after a `touch`."""
     folder = bench.folder("big")
@@ -386,6 +400,7 @@ ROWS = {
     "pipeline": pipeline,
     "sweep": sweep,
     "cells": cells,
+    "paper": paper,
     "big": big,
     "many": many,
     "ops": ops,

@@ -208,3 +208,112 @@ fn what_was_never_run_cannot_be_bundled() {
     assert!(refused.stderr.contains("was never run"), "{}", refused.stderr);
     assert!(refused.stderr.contains("avow run"), "{}", refused.stderr);
 }
+
+/// A project whose axis is a table, with a citation and licences.
+fn tabled() -> Sandbox {
+    let sandbox = project();
+    sandbox.replace(
+        "spec.yaml",
+        "axes: {seed: [1, 2, 3, 4, 5, 6, 7, 8]}",
+        "axes: {seed: {from: data/seeds.csv}}",
+    );
+    sandbox.file("data/seeds.csv", "seed\n1\n2\n3\n4\n5\n6\n");
+    sandbox.file("CITATION.cff", "cff-version: 1.2.0\ntitle: T\nauthors: [{name: The Engine Society}]\n");
+    sandbox.file("LICENSE-MIT", "Copyright (c) The Engine Society\n").file("notes.txt", "private\n");
+    sandbox.avow(&["run", "-q"]).expect_code(0);
+    sandbox
+}
+
+#[test]
+fn tables_of_axes_citation_and_licences_travel_along_and_nothing_else_does() {
+    let author = tabled();
+    let reader = sent(&author, &[]);
+    reader.avow(&["verify", "travel.zip", "--unpack", "theirs"]).expect_code(0);
+    for path in ["data/seeds.csv", "CITATION.cff", "LICENSE-MIT"] {
+        assert_eq!(reader.read(&format!("theirs/{path}")), author.read(path));
+    }
+    assert!(!reader.has("theirs/notes.txt"));
+    let run = ["-c", "cd theirs && exec \"$0\" verdict", env!("CARGO_BIN_EXE_avow")];
+    let run = reader.command("sh").args(run).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    assert!(String::from_utf8_lossy(&run.stdout).contains("Supported"));
+    // From the bundle, and in the project, everything can be made again.
+    assert_eq!(reader.avow(&["reproduce", "travel.zip", "--json"]).with_code(0).json()["same"], 12);
+    assert_eq!(author.avow(&["reproduce", "--json"]).with_code(0).json()["same"], 12);
+}
+
+#[test]
+fn a_blind_bundle_keeps_the_table_and_withholds_whose_work_it_is() {
+    let author = tabled();
+    author.avow(&["bundle", "--anonymous", "-o", "review.zip"]).expect_code(0);
+    let reader = Sandbox::new(env!("CARGO_BIN_EXE_avow"));
+    for file in ["review.zip", "review.named.zip", "review.opening.json"] {
+        reader.copy(author.path(file), file);
+    }
+    reader.avow(&["verify", "review.zip", "--unpack", "theirs"]).expect_code(0);
+    assert!(reader.has("theirs/data/seeds.csv"));
+    assert!(!reader.has("theirs/CITATION.cff") && !reader.has("theirs/LICENSE-MIT"));
+    let holds = |bundle: &str, text: &str| {
+        let script = "import sys, zipfile\nz = zipfile.ZipFile(sys.argv[1])\n\
+            print(any(sys.argv[2].encode() in z.read(n) for n in z.namelist()))";
+        let ran = reader.command("python3").args(["-c", script, bundle, text]).output().unwrap();
+        String::from_utf8(ran.stdout).unwrap().trim() == "True"
+    };
+    assert!(holds("review.named.zip", "Engine Society") && !holds("review.zip", "Engine Society"));
+    let script = "import zipfile; print(zipfile.ZipFile('review.zip').read('bundle.json').decode())";
+    let listed = reader.command("python3").args(["-c", script]).output().unwrap();
+    let manifest: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let withheld: Vec<&str> = manifest["anonymous"]["withheld"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|piece| piece["kind"].as_str())
+        .collect();
+    assert!(withheld.contains(&"citation") && withheld.contains(&"licence"), "{withheld:?}");
+    let opened = ["verify", "review.zip", "--opening", "review.opening.json", "--named", "review.named.zip"];
+    reader.avow(&opened).expect_code(0);
+}
+
+/// What a sender might put beside the records to be written into the reader's folder.
+#[test]
+fn a_bundle_puts_nothing_but_tables_and_credits_beside_its_records() {
+    let author = tabled();
+    author.avow(&["bundle", "-o", "travel.zip", "-q"]).expect_code(0);
+    let script = "\
+import json, sys, zipfile
+old, new = sys.argv[1:]
+source = zipfile.ZipFile('travel.zip')
+target = zipfile.ZipFile('evil.zip', 'w', zipfile.ZIP_DEFLATED)
+for info in source.infolist():
+    data = source.read(info)
+    if info.filename == 'bundle.json':
+        changed = data.replace(json.dumps(old).encode(), json.dumps(new).encode())
+        assert changed != data
+        data = changed
+    info.external_attr = 0o100644 << 16
+    target.writestr(info, data)
+target.close()
+";
+    author.file("alter.py", script);
+    let rows = [
+        ("data/seeds.csv", "avow.toml"),
+        ("data/seeds.csv", "../seeds.csv"),
+        ("data/seeds.csv", "/tmp/seeds.csv"),
+        ("data/seeds.csv", ".git/seeds.csv"),
+        ("data/seeds.csv", "code/make.sh"),
+        ("LICENSE-MIT", "bin/LICENSE-MIT"),
+        ("CITATION.cff", "CITATION.sh"),
+    ];
+    for (old, new) in rows {
+        let ran = author.command("python3").args(["alter.py", old, new]).output().unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        let said = author.avow(&["verify", "evil.zip", "--unpack", "evil"]).with_code(6);
+        assert!(
+            said.stderr.contains("may lie at") || said.stderr.contains("not sorted"),
+            "{new}: {}",
+            said.stderr
+        );
+        assert!(!author.has("evil"), "{new}");
+        author.remove("evil.zip");
+    }
+}

@@ -39,6 +39,25 @@ fn executable(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("the file is there");
 }
 
+#[test]
+fn code_that_is_a_link_out_of_the_project_is_refused_before_it_is_read() {
+    let sandbox = project("sh make.sh ${outputs.out}");
+    let outside = sandbox.root().with_file_name("outside.sh");
+    fs::write(&outside, "echo secret > \"$1\"\n").expect("it is written");
+    std::os::unix::fs::symlink(&outside, sandbox.path("make.sh")).expect("it is linked");
+    for command in ["check", "plan", "run"] {
+        let said = sandbox.avow(&[command]).with_code(3);
+        assert!(said.stderr.contains("`make.sh` is a link that leads out of the project"), "{}", said.stderr);
+    }
+    // A link that stays inside is code like any other.
+    sandbox.remove("make.sh").file("lib/real.sh", "echo made > \"$1\"\n");
+    std::os::unix::fs::symlink("lib/real.sh", sandbox.path("make.sh")).expect("it is linked");
+    sandbox.avow(&["check"]).expect_code(0);
+    runs_again(&sandbox);
+    sandbox.file("lib/real.sh", "echo other > \"$1\"\n");
+    runs_again(&sandbox);
+}
+
 // --- Python ------------------------------------------------------------------------------------------------
 
 #[test]

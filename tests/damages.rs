@@ -384,11 +384,11 @@ const ROWS: [Row; 19] = [
             sandbox.file(".avow/journal/never-was.jsonl", planted);
             let path = ".avow/journal/never-was.jsonl".to_owned();
             rechained(sandbox, &path, |line| Some(line.to_owned()));
-            path
+            run_of(&path)
         },
-        check: Cannot,
-        audit: Cannot,
-        verify: Cannot,
+        check: Names(&["damaged: ", "@.jsonl", "the ledger was told of no such run"]),
+        audit: Names(&["@", "the ledger was told of no such run"]),
+        verify: Names(&["@", "the ledger was told of no such run"]),
     },
 ];
 

@@ -100,6 +100,39 @@ fn a_crate_is_shown_where_it_is_asked_for_and_imported_once() {
 }
 
 #[test]
+fn a_lineage_tells_what_others_say_of_the_same_bytes_and_keeps_it_apart() {
+    let (theirs, ours) = crated();
+    ours.avow(&["import", "theirs"]).expect_code(0);
+    // A file of theirs, here under another name: own evidence says nothing of it, theirs does.
+    ours.copy(ours.path("theirs/results/score/0002/result.json"), "found.json");
+    let found = ours.avow(&["lineage", "found.json"]).with_code(0).stdout;
+    for part in ["nothing of this project made it", "foreign crate", "score[seed=3]", "data/words.txt"] {
+        assert!(found.contains(part), "no `{part}` in\n{found}");
+    }
+    let json = ours.avow(&["lineage", "found.json", "--json"]).with_code(0).json();
+    assert_eq!((&json["foreign"][0]["foreign"], &json["roots"]), (&json!(true), &json!([])));
+    ours.avow(&["lineage", "found.json", "--format", "svg"]).expect_code(2);
+    ours.file("found.json", "nobody has this");
+    ours.avow(&["lineage", "found.json"]).expect_code(2);
+    // A file of ours that they have as well: a fact beside the lineage, and no edge of it.
+    ours.avow(&["run", "-q"]).expect_code(0);
+    let of = ["lineage", "score.value[seed=3]"];
+    let own = ours.avow(&of).with_code(0).stdout;
+    assert!(own.contains("foreign crate") && own.contains("has the same bytes"), "{own}");
+    let json = ours.avow(&[&of[..], &["--json"]].concat()).with_code(0).json();
+    let foreign = json["foreign"].as_array().unwrap();
+    let result = foreign.iter().find(|same| same["path"] == "results/score/0002/result.json").unwrap();
+    assert!(result["made_by"][0]["name"].as_str().unwrap().contains("score[seed=3]"), "{json:#}");
+    let edges = json["nodes"].to_string();
+    assert!(!edges.contains("foreign"), "{json:#}");
+    let drawn = ours.avow(&[&of[..], &["--format", "mermaid"]].concat()).with_code(0).stdout;
+    assert!(drawn.contains("foreign crate") && drawn.contains("the same bytes"), "{drawn}");
+    // Another project has no such evidence, and its lineages no such word.
+    let bare = theirs.avow(&[&of[..], &["--json"]].concat()).with_code(0).json();
+    assert!(bare.get("foreign").is_none(), "{bare:#}");
+}
+
+#[test]
 fn the_report_and_the_audit_of_the_project_tell_of_it() {
     let (_theirs, ours) = bundled();
     ours.avow(&["run", "-q"]).expect_code(0);
@@ -203,6 +236,62 @@ fn edit(root: &Path, old: &str, new: &str) {
     let text = fs::read_to_string(&file).unwrap();
     assert!(text.contains(old));
     fs::write(file, text.replace(old, new)).unwrap();
+}
+
+/// Packs folders and files as Python's `zipfile` does, in the order given; each is a name and, after `=`, what to pack.
+fn packed(sandbox: &Sandbox, name: &str, script: &str) {
+    let begin = "import os, sys, zipfile\nz = zipfile.ZipFile(sys.argv[1], 'w', zipfile.ZIP_DEFLATED)\n\
+        def add(folder, prefix):\n    for at, _, names in os.walk(folder):\n        for n in sorted(names):\n            \
+        p = os.path.join(at, n)\n            z.write(p, prefix + os.path.relpath(p, folder))\n";
+    sandbox.file("pack.py", format!("{begin}{script}\nz.close()\n"));
+    let ran = sandbox.command("python3").args(["-W", "ignore", "pack.py", name]).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+#[test]
+fn a_crate_in_an_archive_is_the_crate_that_was_packed() {
+    let (_theirs, ours) = crated();
+    packed(&ours, "flat.zip", "add('theirs', '')");
+    packed(&ours, "nested.zip", "add('theirs', 'their-run-1.0/')\nz.writestr('__MACOSX/x', b'')");
+    let said = ours.avow(&["import", "flat.zip", "--json"]).with_code(0).json();
+    assert_eq!((&said["form"], &said["from"]), (&json!("ro-crate"), &json!("flat.zip")));
+    assert_eq!(said["acts"].as_array().unwrap().len(), 9);
+    // The folder and the other archive hold the same crate: its name is what its metadata come to.
+    for same in ["nested.zip", "theirs"] {
+        let again = ours.avow(&["import", same]).with_code(0).stdout;
+        assert!(again.contains("was imported already"), "{same}: {again}");
+    }
+    assert_eq!(ours.list(".avow/foreign").len(), 1);
+    ours.avow(&["audit"]).expect_code(0);
+}
+
+#[test]
+fn an_archive_that_would_do_harm_is_refused() {
+    let (_theirs, ours) = crated();
+    let rows = [
+        ("a path that climbs", "add('theirs', '')\nz.writestr('../evil', b'x')", "evil"),
+        ("an absolute path", "add('theirs', '')\nz.writestr('/tmp/evil', b'x')", "evil"),
+        ("a path of another system", "add('theirs', '')\nz.writestr('a\\\\..\\\\evil', b'x')", "evil"),
+        (
+            "a link",
+            "add('theirs', '')\ni = zipfile.ZipInfo('way')\ni.external_attr = 0o120777 << 16\nz.writestr(i, '/etc')",
+            "link",
+        ),
+        ("a name twice", "add('theirs', '')\nadd('theirs', '')", "of one name"),
+        ("a file where a folder is", "add('theirs', '')\nz.writestr('data', b'x')", "data"),
+        ("bytes before", "z.fp.write(b'junk')\nz.start_dir = z.fp.tell()\nadd('theirs', '')", "is refused"),
+        ("too much", "add('theirs', '')\nz.writestr('zeros', bytes(20_000_000))", "--max-size"),
+    ];
+    for (what, script, words) in rows {
+        packed(&ours, "evil.zip", script);
+        let said = ours.avow(&["import", "evil.zip", "--max-size", "10000000"]).with_code(6);
+        assert!(said.stderr.contains(words), "{what}: {}", said.stderr);
+        assert!(ours.list(".avow/foreign").is_empty(), "{what}: {:?}", ours.list(".avow/foreign"));
+        assert!(!ours.root().with_file_name("evil").exists() && !Path::new("/tmp/evil").exists(), "{what}");
+        ours.remove("evil.zip");
+    }
+    let many = ours.avow(&["import", "theirs", "--max-entries", "3"]).with_code(6);
+    assert!(many.stderr.contains("--max-entries"), "{}", many.stderr);
 }
 
 #[test]

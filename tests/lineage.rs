@@ -114,6 +114,11 @@ fn deviations_stand_beside_what_they_concern() {
     sandbox.replace("spec.yaml", "above: 0}", "above: 0.001}");
     let claim = sandbox.avow(&["lineage", "helps"]).with_code(0).stdout;
     assert!(claim.contains("deviation 1: amendment") && claim.contains("claim `helps`"), "{claim}");
+    // A number of the claim, as an audit or a macro file calls it, rests on what the claim rests on.
+    for key in ["helps.estimate", "helps.interval", "helps.p"] {
+        assert_eq!(sandbox.avow(&["lineage", key]).with_code(0).stdout, claim, "{key}");
+    }
+    sandbox.avow(&["lineage", "helps.nothing"]).expect_code(2);
     let number = sandbox.avow(&["lineage", NUMBER, "--json"]).with_code(0).json();
     assert!(number.get("deviations").is_none(), "the rule of a claim is no matter of a number: {number:#}");
     sandbox.file("code/draw.sh", "mkdir -p \"$2\"; echo \"another figure at $1\" > \"$2/fig.svg\"\n");

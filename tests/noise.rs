@@ -63,6 +63,17 @@ fn an_effect_below_the_noise_of_its_measurement_is_said_to_be_so_everywhere() {
     let said = "below its own noise: an effect of 0.1 against 0.7071 [0.4776, 1.355] by 8 repeated attempts";
     let verdict = sandbox.avow(&["verdict"]).with_code(0).stdout;
     assert!(verdict.contains(said), "{verdict}");
+    // Eight members that differ in the same way are one line; each has its number, and is by itself in the JSON form.
+    let lines: Vec<&str> =
+        verdict.lines().filter(|line| line.trim_start().starts_with("deviation")).collect();
+    assert_eq!(lines.len(), 1, "{verdict}");
+    assert!(
+        lines[0].contains("deviations 1 to 8: ")
+            && lines[0].contains("and so on for 7 more members, to measure[dose=1,seed=4]"),
+        "{verdict}"
+    );
+    let json = sandbox.avow(&["verdict", "--json"]).with_code(0).json();
+    assert_eq!(json["deviations"].as_array().map(Vec::len), Some(8), "{json:#}");
     assert!(verdict.contains("Inconclusive  helps  0.1 [0.1, 0.1]"), "noise changes no verdict: {verdict}");
     sandbox.avow(&["report"]).expect_code(0);
     assert!(sandbox.read("shaky.html").contains(said));

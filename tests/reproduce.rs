@@ -218,3 +218,95 @@ fn seeds_that_a_registration_gave_are_not_made_again_where_there_is_none() {
         refused.stderr
     );
 }
+
+/// Draws from the operating system's randomness: a uniform number, moved by what a file says that only one project has.
+const DRAW: &str = "\
+import json, os, sys
+shift = 5.0 if os.path.exists(sys.argv[2]) else 0.0
+json.dump({'value': int.from_bytes(os.urandom(6), 'big') / 2**48 + shift}, open(sys.argv[1], 'w'))
+";
+const DRAWN: &str = "\
+avow: 1
+experiment: drawn
+axes: {seed: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]}
+stages:
+  draw:
+    run: [python3, draw.py, '${outputs.result}', FLAG, '${axes.seed}']
+    determinism: distribution
+    measurements: {result: result.json}
+  after:
+    run: [sh, -c, 'cp \"$1\" \"$2\"', x, '${inputs.x}', '${outputs.copy}']
+    inputs: {x: draw.result}
+    measurements: {copy: copy.json}
+";
+
+#[test]
+fn a_stage_that_promises_a_distribution_is_compared_by_its_distribution() {
+    let sandbox = Sandbox::new(env!("CARGO_BIN_EXE_avow"));
+    let flag = sandbox.path("flag").display().to_string();
+    sandbox.file("avow.toml", "[confine]\nlevel = \"none\"\n");
+    sandbox.file("spec.yaml", DRAWN.replace("FLAG", &flag)).file("draw.py", DRAW);
+    sandbox.avow(&["run", "-q"]).expect_code(0);
+    let said = sandbox.avow(&["reproduce", "--json"]).with_code(0).json();
+    assert_eq!(said["as-declared"], 24, "{said:#}");
+    let found = said["distributions"].as_array().map(Vec::len);
+    assert_eq!(found, Some(2), "of the draws, and of what follows from them: {said:#}");
+    assert_eq!(
+        (&said["distributions"][0]["pairs"], &said["distributions"][0]["differs"]),
+        (&12.into(), &false.into())
+    );
+    // Another distribution, under the same name.
+    sandbox.file("flag", "");
+    let told = sandbox.avow(&["reproduce"]).with_code(6).stdout;
+    assert!(told.contains("draw.value: not from the distribution of the record (12 pairs"), "{told}");
+    assert!(told.contains("after.value: not from the distribution of the record"), "{told}");
+    // Few are not enough to tell.
+    let few = sandbox.avow(&["reproduce", "--sample", "4", "--nonce", "n"]).with_code(0).stdout;
+    assert!(few.contains("too few to tell") || few.contains("4 members made again"), "{few}");
+}
+
+/// Arrays, tables and images whose numbers move a little, or a lot, in each attempt.
+const FORMATS: &str = "\
+import os, struct, sys, zlib
+where, size = sys.argv[1:]
+os.makedirs(os.path.dirname(where), exist_ok=True)
+moved = float(size) * (1 + zlib.crc32(os.environ['AVOW_ATTEMPT'].encode()) % 7)
+head = b\"{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }\"
+head += b' ' * (117 - len(head)) + b'\\n'
+with open(where + '.npy', 'wb') as out:
+    out.write(b'\\x93NUMPY\\x01\\x00' + struct.pack('<H', len(head)) + head + struct.pack('<3d', 100, 200, 300 + moved))
+head = b'{\"w\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[0,16]}}   '
+with open(where + '.safetensors', 'wb') as out:
+    out.write(struct.pack('<Q', len(head)) + head + struct.pack('<2d', 100, 200 + moved))
+chunk = lambda kind, data: struct.pack('>I', len(data)) + kind + data + struct.pack('>I', zlib.crc32(kind + data))
+row = b'\\x00' + bytes([100, min(255, 200 + round(moved * 1000))])
+with open(where + '.png', 'wb') as out:
+    out.write(b'\\x89PNG\\r\\n\\x1a\\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', 2, 1, 8, 0, 0, 0, 0))
+              + chunk(b'IDAT', zlib.compress(row)) + chunk(b'IEND', b''))
+";
+
+#[test]
+fn arrays_and_images_are_compared_within_the_declared_tolerance() {
+    let spec = |relative: &str| {
+        format!(
+            "avow: 1\nexperiment: forms\nstages:\n  make:\n    run: [python3, make.py, '${{outputs.all}}/x', '0.001']\n    \
+             outputs: {{all: all/}}\n    determinism: {{class: tolerance, relative: {relative}}}\n"
+        )
+    };
+    for (relative, code, result) in [("0.1", 0, "as-declared"), ("1e-9", 6, "differs")] {
+        let sandbox = Sandbox::new(env!("CARGO_BIN_EXE_avow"));
+        sandbox.file("avow.toml", "").file("spec.yaml", spec(relative)).file("make.py", FORMATS);
+        sandbox.avow(&["run", "-q"]).expect_code(0);
+        // Two attempts may move by the same; a few cannot all.
+        let told: Vec<_> = (0..4).map(|_| sandbox.avow(&["reproduce", "--json"])).collect();
+        let other = told.into_iter().find(|run| run.json()["same"] == 0);
+        let other = other.unwrap_or_else(|| panic!("five attempts moved by the same"));
+        assert_eq!(other.code, code, "{}", other.stdout);
+        assert_eq!(other.json()[result], 1, "{}", other.stdout);
+        for file in ["x.npy", "x.safetensors", "x.png"] {
+            let found = other.json()["members"][0]["outputs"]["all"].clone();
+            let one = found.as_array().and_then(|all| all.iter().find(|one| one["path"] == file));
+            assert_eq!(one.map(|one| one["differs"].clone()), Some("numbers".into()), "{file}: {found:#}");
+        }
+    }
+}

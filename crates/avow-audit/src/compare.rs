@@ -2,8 +2,10 @@
 //!
 //! Bytes decide whether they do. Where both are text that is the same but for its numbers, the numbers are compared
 //! too: so a loss in the last digit is told from another result, whatever the format (JSON, CSV, a log). A JSON
-//! file is compared by its values, not by the order of its keys. Absent: what is allowed, but for a tolerance that the
-//! caller gives.
+//! file is compared by its values, not by the order of its keys. Arrays, tables and images (`compare/binary.rs`) are compared
+//! by the numbers in them. Absent: what is allowed, but for a tolerance that the caller gives.
+
+mod binary;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +36,7 @@ pub struct Difference {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "differs")]
 pub enum How {
-    /// Only in spelling: the same values in another order, spacing or notation.
+    /// Only in spelling: the same values in another order, spacing, notation or compression.
     Spelling,
     /// In numbers alone.
     Numbers(Numbers),
@@ -181,6 +183,12 @@ pub fn contents(reference: &[u8], other: &[u8], within: Option<Tolerance>) -> Ho
     {
         return how;
     }
+    if let (Some(a), Some(b)) = (binary::read(reference), binary::read(other))
+        && a.words == b.words
+        && let Some(how) = pairs(&a.numbers, &b.numbers, within)
+    {
+        return how;
+    }
     let same = reference.iter().zip(other).take_while(|(a, b)| a == b).count();
     How::Bytes { sizes: [reference.len() as u64, other.len() as u64], at: Some(same as u64) }
 }
@@ -194,18 +202,26 @@ fn texts(reference: &str, other: &str, within: Option<Tolerance>) -> Option<How>
     if a.words != b.words || a.numbers.is_empty() {
         return (a.words == b.words).then_some(How::Spelling);
     }
+    pairs(&a.numbers, &b.numbers, within)
+}
+
+/// How two sequences of numbers differ; `None` where one is longer.
+fn pairs(reference: &[f64], other: &[f64], within: Option<Tolerance>) -> Option<How> {
+    if reference.is_empty() && other.is_empty() {
+        return Some(How::Spelling);
+    }
     let equality = within
         .map(|t| Equality::Within { absolute: t.absolute, relative: t.relative })
         .unwrap_or(Equality::Within { absolute: 0.0, relative: 0.0 });
-    let compared = numbers_within(&b.numbers, &a.numbers, equality).ok()?;
-    let pairs = || a.numbers.iter().zip(&b.numbers).filter(|(a, b)| !same(**a, **b));
-    let unequal = pairs().count();
+    let compared = numbers_within(other, reference, equality).ok()?;
+    let differing = || reference.iter().zip(other).filter(|(a, b)| !same(**a, **b));
+    let unequal = differing().count();
     if unequal == 0 {
         return Some(How::Spelling);
     }
-    let relative = pairs().map(|(a, b)| relative(*a, *b)).fold(0.0, f64::max);
+    let relative = differing().map(|(a, b)| relative(*a, *b)).fold(0.0, f64::max);
     // The same NaN on both sides is no difference, whatever the tolerance says of it.
-    let nan = a.numbers.iter().zip(&b.numbers).filter(|(a, b)| a.is_nan() && b.is_nan()).count();
+    let nan = reference.iter().zip(other).filter(|(a, b)| a.is_nan() && b.is_nan()).count();
     let beyond = compared.unequal.saturating_sub(nan);
     let (compared, absolute) = (compared.compared, compared.largest);
     Some(How::Numbers(Numbers { compared, unequal, beyond, relative, absolute }))

@@ -71,6 +71,11 @@ pub enum Finding {
         /// The run.
         run: String,
     },
+    /// A journal with attempts that the ledger was not told of before they were made.
+    Unannounced {
+        /// The run.
+        run: String,
+    },
     /// A journal that lacks the line which the ledger saw.
     JournalCut {
         /// The run.
@@ -139,6 +144,7 @@ impl Finding {
             Finding::JournalLine { .. } => "journal-line",
             Finding::JournalTorn { .. } => "journal-torn",
             Finding::MissingJournal { .. } => "missing-journal",
+            Finding::Unannounced { .. } => "unannounced",
             Finding::JournalCut { .. } => "journal-cut",
             Finding::LedgerLine { .. } => "ledger-line",
             Finding::LedgerTorn { .. } => "ledger-torn",

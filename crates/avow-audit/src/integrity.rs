@@ -35,6 +35,7 @@ pub fn check(evidence: &Evidence<'_>, ledger: &Ledger, journals: &[RunJournal]) 
     findings.extend(cited.missing(ledger));
     findings.extend(missing_lines(ledger, journals));
     findings.extend(unjournalled(evidence, journals));
+    findings.extend(unannounced(&evidence.plan.experiment, ledger, journals));
     findings.into_iter().collect()
 }
 
@@ -86,6 +87,20 @@ fn seen(entry: &Entry) -> Option<(Option<&str>, &str)> {
 /// The digest of every intact line: each line holds that of the one before.
 fn digests(journal: &Journal) -> impl Iterator<Item = LineDigest> {
     journal.lines.iter().filter_map(|line| line.previous).chain(journal.head)
+}
+
+/// Journals of the experiment with attempts that the ledger was not told of beforehand: nobody's run wrote them.
+pub fn unannounced(experiment: &str, ledger: &Ledger, journals: &[RunJournal]) -> Vec<Finding> {
+    let announced = ledger.announced();
+    let own = journals.iter().filter(|run| match run.journal.lines.first().map(|line| &line.event) {
+        Some(Event::Opened(opened)) => opened.experiment == experiment,
+        _ => false,
+    });
+    let missed = own.filter(|run| {
+        let before = run.journal.before_attempts();
+        before.is_some_and(|lines| !lines.iter().any(|line| announced.contains(line)))
+    });
+    missed.map(|run| Finding::Unannounced { run: run.run.clone() }).collect()
 }
 
 /// Attempts that stand for a member and that no journal holds: somebody's index made them up.

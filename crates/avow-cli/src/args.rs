@@ -92,6 +92,8 @@ pub enum Command {
     Import(Import),
     /// Show everything a number, an artifact or a file rests on.
     Lineage(Lineage),
+    /// Draw the plots of an experiment, of a claim or of a measurement.
+    Plot(Plot),
     /// Write a page about an experiment, or the values that a manuscript prints.
     Report(Report),
     /// Compare every number of a manuscript with what is stored; without one, look at the whole project.
@@ -570,6 +572,42 @@ pub struct Lineage {
     #[arg(long)]
     pub peek: bool,
     /// The same as `--format json`.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The forms of a plot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PlotForm {
+    /// For web pages; text in the reader's font.
+    Svg,
+    /// An image.
+    Png,
+    /// For papers; text that can be searched.
+    Pdf,
+}
+
+/// `avow plot`
+#[derive(Debug, Args)]
+pub struct Plot {
+    /// A claim or a measurement (`name` or `stage.name`); everything where nothing is named.
+    pub what: Option<String>,
+    /// The spec.
+    #[arg(long)]
+    pub spec: Option<PathBuf>,
+    /// The file, or an existing folder; by default named by what it shows. Further plots get a number.
+    #[arg(short, long, value_name = "PATH")]
+    pub output: Option<PathBuf>,
+    /// The form; by default that of the file's name, else SVG.
+    #[arg(long, value_enum)]
+    pub format: Option<PlotForm>,
+    /// Dots per inch of an image.
+    #[arg(long, value_name = "DPI", default_value_t = 300, value_parser = clap::value_parser!(u16).range(24..=2400))]
+    pub dpi: u16,
+    /// Draw although the registered plan is not complete; this is recorded.
+    #[arg(long)]
+    pub peek: bool,
+    /// Print as JSON what was drawn.
     #[arg(long)]
     pub json: bool,
 }

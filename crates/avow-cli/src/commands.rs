@@ -20,6 +20,7 @@ pub mod log;
 pub mod op;
 pub mod page;
 pub mod plan;
+pub mod plot;
 pub mod power;
 pub mod prml;
 pub mod register;

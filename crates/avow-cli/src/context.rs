@@ -8,7 +8,7 @@ use std::sync::Arc;
 use avow_audit::Source;
 use avow_audit::integrity::RunJournal;
 use avow_exec::identity::Identities;
-use avow_model::digest::{BlobDigest, RegistrationDigest, TreeDigest};
+use avow_model::digest::{BlobDigest, LineDigest, RegistrationDigest, TreeDigest};
 use avow_model::journal::{Damage, Event};
 use avow_model::ledger::Ledger;
 use avow_model::loads::Loads;
@@ -124,6 +124,18 @@ impl Spec {
     /// The title as written, if it has one.
     pub fn title(&self) -> Option<&str> {
         self.read().experiment.as_ref()?.title()
+    }
+
+    /// The tables that its axes are read from: paths in the project, with what they hold.
+    pub fn tables(&self) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+        let paths = self.read().experiment.as_ref().map(avow_spec::Experiment::tables).unwrap_or_default();
+        let read = |path: String| {
+            let bytes = std::fs::read(self.project.root().join(&path)).map_err(|error| {
+                Failure::new(Exit::Machine, format!("cannot read the table `{path}`")).because(error)
+            })?;
+            Ok((path, bytes))
+        };
+        paths.into_iter().map(read).collect()
     }
 
     /// What identifies programs and packages; what it finds out is remembered beside the store.
@@ -378,8 +390,14 @@ impl Reading {
         let ledger = ledger.map_err(failure::store)?;
         let newer =
             |head: &RegistrationDigest| self.ledger.entry(*head).is_none() && ledger.entry(*head).is_some();
+        let (announced, since) = (self.ledger.announced(), ledger.announced());
+        let only_since = |line: &LineDigest| since.contains(line) && !announced.contains(line);
         journals.retain(|run| match run.journal.lines.first().map(|line| &line.event) {
-            Some(Event::Opened(opened)) => !opened.ledger_heads.iter().any(newer),
+            // It may have begun before, and have been announced only after.
+            Some(Event::Opened(opened)) => {
+                !opened.ledger_heads.iter().any(newer)
+                    && !run.journal.before_attempts().into_iter().flatten().any(|line| only_since(&line))
+            }
             _ => true,
         });
         Ok(journals)

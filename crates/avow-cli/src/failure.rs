@@ -108,11 +108,11 @@ pub fn foreign(error: ForeignError) -> Failure {
         ForeignError::Limit { what: "bytes", .. } => {
             "if you trust where it came from, `--max-size` raises the limit"
         }
-        ForeignError::Limit { what: "entities", .. } => {
+        ForeignError::Limit { what: "entities" | "entries", .. } => {
             "if you trust where it came from, `--max-entries` raises the limit"
         }
         ForeignError::NoCrate | ForeignError::NoRun => {
-            "`avow import` takes a bundle or the folder of a Run Crate"
+            "`avow import` takes a bundle, or a Run Crate as a folder or a zip archive"
         }
         _ => "it is damaged, or was changed after it was written: ask for it again",
     };

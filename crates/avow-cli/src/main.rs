@@ -111,6 +111,7 @@ fn dispatch(command: &Command, verbose: u8, output: &Output) -> Result<Exit, Fai
         Command::Import(args) => commands::import::import(args, output),
         Command::Power(args) => commands::power::power(args, output),
         Command::Lineage(args) => commands::lineage::lineage(args, output),
+        Command::Plot(args) => commands::plot::plot(args, output),
         Command::Report(args) => commands::report::report(args, output),
         Command::Audit(args) => commands::audit::audit(args, output),
         Command::Reproduce(args) => commands::reproduce::reproduce(args, output),

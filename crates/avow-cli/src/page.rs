@@ -10,7 +10,7 @@ use avow_audit::lineage::{Address, lineage};
 use avow_audit::measure::table::Table;
 use avow_audit::{Evidence, Report, Source};
 use avow_model::plan::Plan;
-use avow_report::document::{Document, Source as Chain};
+use avow_report::document::{Document, Figure, Source as Chain};
 
 use crate::commands::lineage::line;
 use crate::context::Reading;
@@ -53,7 +53,7 @@ impl Page<'_> {
             axes: tables::axes(plan),
             stages: tables::stages(self),
             claims: claims::claims(self),
-            plots: figures::unclaimed(plan, self.table),
+            plots: figures::unclaimed(plan, self.table).into_iter().map(|(_, figure)| figure).collect(),
             deviations: report.deviations.iter().map(words::deviation::words).collect(),
             denominators: tables::denominators(self),
             measurements: tables::measurements(self.table, &self.chained()),
@@ -64,6 +64,25 @@ impl Page<'_> {
             foreign: report.foreign.iter().map(words::foreign::line).collect(),
             made_by: format!("avow {}", env!("CARGO_PKG_VERSION")),
         })
+    }
+
+    /// Every plot, or those of a claim or a measurement, each with what it is of; none where nothing is called so.
+    pub fn plots(&self, of: Option<&str>) -> Vec<(String, Figure)> {
+        let mut all = Vec::new();
+        for claim in &self.plan.claims {
+            if of.is_none_or(|of| of == claim.name) {
+                let verdicts: Vec<_> =
+                    self.report.verdicts.iter().filter(|v| v.claim == claim.name).collect();
+                let plots = figures::of_claim(claim, &verdicts, self.table);
+                all.extend(plots.into_iter().map(|figure| (claim.name.clone(), figure)));
+            }
+        }
+        match of {
+            None => all.extend(figures::unclaimed(self.plan, self.table)),
+            Some(of) if all.is_empty() => all.extend(figures::measured(self.plan, self.table, of)),
+            Some(_) => {}
+        }
+        all
     }
 
     /// The attempts whose chains are written out: those of the first measured members.

@@ -231,6 +231,12 @@ impl<'a> ProjectWorld<'a> {
         }
     }
 
+    /// Whether a path of the project is a link to something outside of it, or lies below one.
+    fn leads_out(&self, path: &str) -> bool {
+        let (root, full) = (self.root.canonicalize(), self.root.join(path).canonicalize());
+        matches!((root, full), (Ok(root), Ok(full)) if !full.starts_with(&root))
+    }
+
     fn identify(&self, word: &str) -> Option<BlobDigest> {
         let (blobs, stamps) = match self.depth {
             Depth::Look => return on_path(word).map(|_| BlobDigest::from_bytes([0; 32])),
@@ -327,6 +333,9 @@ impl World for ProjectWorld<'_> {
     }
 
     fn code(&self, paths: &[String]) -> Result<TreeDigest, String> {
+        if let Some(path) = paths.iter().find(|path| self.leads_out(path)) {
+            return Err(format!("`{path}` is a link that leads out of the project"));
+        }
         let folder = match self.depth {
             Depth::Look => return Ok(TreeDigest::from_bytes([0; 32])),
             Depth::Hash { blobs, stamps } => Ingest::new(blobs, stamps).code_tree(&self.root, paths),

@@ -110,6 +110,7 @@ fn manifest(entries: Vec<Entry>) -> Manifest {
         experiment: "e".to_owned(),
         plan: PlanDigest::from_bytes([7; 32]),
         spec: SpecFile { path: "e.yaml".to_owned(), blob: BlobDigest::of(SPEC) },
+        beside: Vec::new(),
         runs: Vec::new(),
         heads: Vec::new(),
         absent: Vec::new(),

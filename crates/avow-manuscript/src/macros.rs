@@ -71,40 +71,54 @@ const TYPST: &str = r#")
 #let avow-as(key, body) = body
 "#;
 
-/// A value as LaTeX writes it.
-fn latex(value: &str) -> String {
+/// What stands before the exponent of a power of ten in a printed value; a closing brace stands behind it.
+const POWER: &str = " × 10^{";
+
+/// A value with each power of ten written by `raised`, and what stands between them by `plain`: an interval has two.
+fn with_powers(value: &str, plain: impl Fn(&str) -> String, raised: impl Fn(&str) -> String) -> String {
     let mut out = String::new();
     let mut rest = value;
-    if let Some((mantissa, exponent)) = value.split_once(" × 10^{") {
-        let exponent = exponent.trim_end_matches('}').replace('−', "-");
-        return format!("{}\\ensuremath{{{{}}\\times10^{{{exponent}}}}}", latex(mantissa));
+    while let Some((before, after)) = rest.split_once(POWER) {
+        let (exponent, behind) = after.split_once('}').unwrap_or((after, ""));
+        out.push_str(&plain(before));
+        out.push_str(&raised(exponent));
+        rest = behind;
     }
-    while let Some(c) = rest.chars().next() {
-        match c {
-            '−' => out.push_str("\\ensuremath{-}"),
-            '<' => out.push_str("\\ensuremath{<}"),
-            '\u{2009}' => out.push_str("\\,"),
-            '%' | '&' | '#' | '_' | '$' => {
-                out.push('\\');
-                out.push(c);
-            }
-            '\\' | '{' | '}' | '^' | '~' => {}
-            c => out.push(c),
-        }
-        rest = &rest[c.len_utf8()..];
-    }
+    out.push_str(&plain(rest));
     out
+}
+
+/// A value as LaTeX writes it.
+fn latex(value: &str) -> String {
+    let raised = |exponent: &str| format!("\\ensuremath{{{{}}\\times10^{{{}}}}}", exponent.replace('−', "-"));
+    let plain = |text: &str| {
+        let mut out = String::new();
+        for c in text.chars() {
+            match c {
+                '−' => out.push_str("\\ensuremath{-}"),
+                '<' => out.push_str("\\ensuremath{<}"),
+                '\u{2009}' => out.push_str("\\,"),
+                '%' | '&' | '#' | '_' | '$' => {
+                    out.push('\\');
+                    out.push(c);
+                }
+                '\\' | '{' | '}' | '^' | '~' => {}
+                c => out.push(c),
+            }
+        }
+        out
+    };
+    with_powers(value, plain, raised)
 }
 
 /// A value as a Typst string; powers of ten with superscript digits.
 fn typst(value: &str) -> String {
-    let Some((mantissa, exponent)) = value.split_once(" × 10^{") else { return value.to_owned() };
     const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
-    let raised = exponent.trim_end_matches('}').chars().map(|c| match c.to_digit(10) {
-        Some(digit) => DIGITS[digit as usize],
-        None => '⁻',
-    });
-    format!("{mantissa} × 10{}", raised.collect::<String>())
+    let raised = |exponent: &str| {
+        let digit = |c: char| c.to_digit(10).map_or('⁻', |digit| DIGITS[digit as usize]);
+        format!(" × 10{}", exponent.chars().map(digit).collect::<String>())
+    };
+    with_powers(value, str::to_owned, raised)
 }
 
 fn json(text: &str) -> String {
@@ -152,6 +166,7 @@ mod tests {
             ("helps.p", "< 0.001"),
             ("mean(train.a_b[wd=0.1]):.1%", "91.2\u{2009}%"),
             ("helps.interval", "[−0.01, 0.04]"),
+            ("harms.interval", "[−1.5 × 10^{−6}, −2 × 10^{−6}]"),
         ]
         .map(|(k, v)| (k.to_owned(), v.to_owned()))
         .to_vec();
@@ -161,7 +176,7 @@ mod tests {
             assert_eq!(read.len(), values.len(), "{text}");
             for ((key, value), (read_key, read_value, _)) in values.iter().zip(&read) {
                 assert_eq!(key, read_key);
-                let shown = shown(read_value).replace("10⁻⁴", "10^{-4}");
+                let shown = shown(read_value).replace("10⁻⁴", "10^{-4}").replace("10⁻⁶", "10^{-6}");
                 assert!(crate::binding::same_text(&shown, value), "{shown} is not {value}");
             }
         }

@@ -228,6 +228,18 @@ pub struct Journal {
     pub damage: Option<Damage>,
 }
 
+impl Journal {
+    /// The digests of the lines before its first attempt; `None` where it tells of no attempt. A run names one of them in
+    /// the ledger before it carries anything out, so a journal with attempts none of whose earlier lines stands there was
+    /// put here by other means.
+    pub fn before_attempts(&self) -> Option<Vec<LineDigest>> {
+        let attempted = |line: &Line| matches!(line.event, Event::Started { .. } | Event::Finished { .. });
+        let first = self.lines.iter().position(attempted)?;
+        // Each line holds the digest of the one before it.
+        Some(self.lines[..=first].iter().filter_map(|line| line.previous).collect())
+    }
+}
+
 /// What is wrong with a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Damage {

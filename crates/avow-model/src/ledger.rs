@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::digest::RegistrationDigest;
+use crate::digest::{LineDigest, RegistrationDigest};
 
 pub mod embargo;
 pub mod force;
@@ -341,6 +341,12 @@ impl Ledger {
     /// All verified entries in canonical order.
     pub fn entries(&self) -> Vec<&Entry> {
         self.ordered(&self.heads())
+    }
+
+    /// The lines of journals by which runs announced that they would carry something out.
+    pub fn announced(&self) -> BTreeSet<LineDigest> {
+        let opened = self.entries.values().filter(|entry| entry.kind == "run-opened");
+        opened.filter_map(|entry| entry.fields.get("journal")?.as_str()?.parse().ok()).collect()
     }
 
     /// The entry with this digest.

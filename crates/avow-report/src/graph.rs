@@ -45,6 +45,8 @@ pub enum Kind {
     Registration,
     /// What differs from what was registered, and what is damaged.
     Fault,
+    /// Evidence of others.
+    Foreign,
 }
 
 /// An arrow.
@@ -87,6 +89,7 @@ impl Kind {
             Kind::Machine => "machine",
             Kind::Registration => "registration",
             Kind::Fault => "fault",
+            Kind::Foreign => "foreign",
         }
     }
 
@@ -100,6 +103,7 @@ impl Kind {
             Kind::Machine => ("#eeeeee", "#777777"),
             Kind::Registration => ("#f3e1ec", "#97467a"),
             Kind::Fault => ("#fde3d3", "#d55e00"),
+            Kind::Foreign => ("#f7f2e6", "#222222"),
         }
     }
 }

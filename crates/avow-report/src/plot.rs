@@ -3,12 +3,15 @@
 
 mod axis;
 mod forest;
+mod null;
+mod paper;
 mod strip;
 mod trend;
 
 use plotters::prelude::*;
 
 pub use forest::{Forest, Line};
+pub use null::Null;
 pub use strip::{Group, Strip};
 pub use trend::{Series, Trend};
 
@@ -22,6 +25,8 @@ pub struct PlotError(String);
 pub enum Plot {
     /// Estimates with their intervals, against a bound.
     Forest(Forest),
+    /// An estimate in the distribution that it would have where its bound is true.
+    Null(Null),
     /// Every value of a measurement, by group.
     Strip(Strip),
     /// A measurement along a numeric axis.
@@ -46,6 +51,7 @@ impl Plot {
     pub fn svg(&self) -> Result<String, PlotError> {
         let drawn = match self {
             Plot::Forest(forest) => forest.svg()?,
+            Plot::Null(null) => null.svg()?,
             Plot::Strip(strip) => strip.svg()?,
             Plot::Trend(trend) => trend.svg()?,
         };

@@ -39,6 +39,20 @@ impl Experiment {
         self.root.get("title")?.text()
     }
 
+    /// The tables that axes are read from, by their paths in the project.
+    pub fn tables(&self) -> Vec<String> {
+        let axes = self.root.get("axes").map(|axes| axes.entries()).unwrap_or_default();
+        let from = axes.iter().filter_map(|axis| axis.value.get("from")?.text());
+        let plain = |path: &str| {
+            let mut path = path;
+            while let Some(rest) = path.strip_prefix("./") {
+                path = rest.trim_start_matches('/');
+            }
+            path.to_owned()
+        };
+        from.map(plain).collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+    }
+
     /// Whether reading found errors, so that no plan can come of it.
     pub fn is_faulty(&self) -> bool {
         self.faulty

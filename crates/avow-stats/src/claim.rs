@@ -13,6 +13,7 @@ use crate::fit::Fit;
 use crate::interval::Interval;
 use crate::level::Level;
 use crate::reach;
+use crate::reference::Reference;
 use crate::region::{Pair, Region};
 
 /// How the two one-sided p-values are joined.
@@ -184,6 +185,14 @@ impl Inference {
     /// The interval at confidence 1 − `error`.
     pub fn interval(&self, error: Level) -> Interval {
         self.fit.interval(error)
+    }
+
+    /// How the estimate would be spread where the claim's bound is true, for claims with one bound.
+    pub fn reference(&self) -> Option<Reference> {
+        match self.claim.region {
+            Region::Above { bound, .. } | Region::Below { bound, .. } => self.fit.reference(bound),
+            Region::Between { .. } | Region::Equivalence { .. } => None,
+        }
     }
 
     /// What the decision needs of this test.

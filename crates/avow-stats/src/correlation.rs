@@ -8,6 +8,7 @@
 use crate::fit::{Fit, Scale, StudentPart};
 use crate::method::{Method, Sample};
 use crate::reason::Void;
+use crate::reference::{BINS, Reference};
 use crate::rng::Draws;
 use crate::units::require;
 use crate::{sum, ties};
@@ -84,7 +85,9 @@ impl Joined {
             scale: Scale::FisherZ,
             tie: 1e-12,
         });
-        Ok(fit.with_test_at(0.0, permuted.at_most, permuted.at_least, permuted.draws))
+        let (at_most, at_least) = (permuted.at_most, permuted.at_least);
+        let reference = permuted.spread(r.clamp(-1.0, 1.0));
+        Ok(fit.with_test_at(0.0, at_most, at_least, permuted.draws).with_reference(reference))
     }
 
     /// The standard error on the z scale, infinite below the least n of the formula.
@@ -108,6 +111,22 @@ impl Joined {
         }
     }
 
+    /// What is taken from a score, and by what it is divided, to have the coefficient.
+    fn carried_back(&self) -> (f64, f64) {
+        match self.coefficient {
+            Coefficient::Kendall => {
+                let (in_x, in_y) = (untied(&self.first), untied(&self.second));
+                (0.0, (in_x as f64 * in_y as f64).sqrt())
+            }
+            Coefficient::Spearman | Coefficient::Pearson => {
+                let (x, y) = (sum::mean(&self.first), sum::mean(&self.second));
+                let squares = |values: &[f64], mean: f64| sum::sum(values.iter().map(|v| (v - mean).powi(2)));
+                let scale = (squares(&self.first, x) * squares(&self.second, y)).sqrt();
+                (self.first.len() as f64 * x * y, scale)
+            }
+        }
+    }
+
     fn permuted(&self, draws: Draws) -> Permuted {
         let n = self.first.len();
         let mut order: Vec<usize> = (0..n).collect();
@@ -115,19 +134,23 @@ impl Joined {
         let margin =
             1e-12 * sum::sum(self.first.iter().zip(&self.second).map(|(a, b)| (a * b).abs())).max(1e-300);
         let (mut up, mut down, mut total) = (0_u64, 0_u64, 0_u64);
+        let (shift, scale) = self.carried_back();
+        let mut bins = vec![0_u64; BINS];
         let mut count = |score: f64| {
+            let coefficient = (score - shift) / scale;
+            bins[(((coefficient + 1.0) / 2.0 * BINS as f64).max(0.0) as usize).min(BINS - 1)] += 1;
             up += u64::from(score >= observed - margin);
             down += u64::from(score <= observed + margin);
             total += 1;
         };
         if n <= EXACT_ORDERS {
             every_order(&mut order, |order| count(self.score(order)));
-            return Permuted::of(up, down, total, None);
+            return Permuted::of((up, down, total), None, bins);
         }
         for mut draw in draws.each() {
             count(self.score(&draw.permutation(n)));
         }
-        Permuted::of(up + 1, down + 1, total + 1, Some(draws.count))
+        Permuted::of((up + 1, down + 1, total + 1), Some(draws.count), bins)
     }
 }
 
@@ -135,11 +158,22 @@ struct Permuted {
     at_most: f64,
     at_least: f64,
     draws: Option<u32>,
+    /// Orders by their coefficient, from −1 to 1.
+    bins: Vec<u64>,
 }
 
 impl Permuted {
-    fn of(up: u64, down: u64, total: u64, draws: Option<u32>) -> Permuted {
-        Permuted { at_most: up as f64 / total as f64, at_least: down as f64 / total as f64, draws }
+    fn of((up, down, total): (u64, u64, u64), draws: Option<u32>, bins: Vec<u64>) -> Permuted {
+        let share = |count: u64| count as f64 / total as f64;
+        Permuted { at_most: share(up), at_least: share(down), draws, bins }
+    }
+
+    /// The distribution of the coefficient.
+    fn spread(&self, observed: f64) -> Option<Reference> {
+        let total: u64 = self.bins.iter().sum();
+        let shares = self.bins.iter().map(|count| *count as f64 / total as f64).collect();
+        let sound = total > 0 && observed.is_finite();
+        sound.then_some(Reference { bound: 0.0, observed, low: -1.0, high: 1.0, shares, draws: self.draws })
     }
 }
 
@@ -184,11 +218,14 @@ fn concordance(x: &[f64], y: &[f64], order: &[usize]) -> i64 {
     score
 }
 
+/// How many pairs of values differ.
+fn untied(values: &[f64]) -> u64 {
+    let before = |i: usize| values[..i].iter().filter(|other| **other != values[i]).count() as u64;
+    (0..values.len()).map(before).sum()
+}
+
 /// τ-b: (concordant − discordant)/√(pairs untied in x · pairs untied in y).
 pub(crate) fn kendall(x: &[f64], y: &[f64]) -> Result<f64, Void> {
-    let untied = |v: &[f64]| {
-        (0..v.len()).map(|i| v[..i].iter().filter(|other| **other != v[i]).count() as u64).sum::<u64>()
-    };
     let (in_x, in_y) = (untied(x), untied(y));
     if in_x == 0 || in_y == 0 {
         return Err(Void::Undefined);

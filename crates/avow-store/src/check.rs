@@ -75,6 +75,10 @@ struct Known {
     surveyed: HashSet<BlobDigest>,
     runs: HashSet<String>,
     lines: HashSet<LineDigest>,
+    /// Journals with attempts, each with the lines before the first of them.
+    attempted: Vec<(PathBuf, Vec<LineDigest>)>,
+    /// Lines of journals by which runs were announced.
+    announced: HashSet<LineDigest>,
     leaves: HashSet<RegistrationDigest>,
     /// Who cites a ledger head first.
     cited: Vec<(RegistrationDigest, PathBuf, String)>,
@@ -109,6 +113,7 @@ pub fn check(
     needs::check_needs(&blobs, &known, &mut report)?;
     check_ledgers(project, &mut known, &mut report)?;
     check_citations(&known, &mut report);
+    check_announced(&known, &mut report);
     if let Some(index) = index {
         check_index(project, index, &known, &mut report)?;
     }
@@ -224,6 +229,7 @@ fn check_journals(project: &Project, known: &mut Known, report: &mut Report) -> 
             known.cited.extend(opened.ledger_heads.iter().map(|head| (*head, file.path.clone(), who())));
         }
         known.lines.extend(digests(&journal));
+        known.attempted.extend(journal.before_attempts().map(|lines| (file.path.clone(), lines)));
         known.hits.extend(journal.lines.iter().filter_map(|line| match &line.event {
             Event::Reused { cited: Some(cited), .. } => Some((cited.record, file.run.clone())),
             _ => None,
@@ -280,6 +286,7 @@ fn take_ledger(
     known: &mut Known,
     report: &mut Report,
 ) -> Result<(), StoreError> {
+    known.announced.extend(ledger.announced());
     let mut missing = HashSet::new();
     for entry in ledger.entries() {
         known.leaves.insert(entry.leaf);
@@ -315,6 +322,13 @@ fn read_again(project: &Project, run: &str, known: &mut Known) -> Result<(), Sto
         known.runs.insert(run.to_owned());
     }
     Ok(())
+}
+
+/// Ledgers are read after journals, so a run that begins meanwhile is announced by then.
+fn check_announced(known: &Known, report: &mut Report) {
+    let missed =
+        known.attempted.iter().filter(|(_, lines)| !lines.iter().any(|l| known.announced.contains(l)));
+    report.problems.extend(missed.map(|(file, _)| Problem::UnannouncedJournal { file: file.clone() }));
 }
 
 fn check_citations(known: &Known, report: &mut Report) {

@@ -1,4 +1,4 @@
-//! Public programs that judge what avow exports, installed from PyPI into a virtual environment of their own.
+//! Public programs that judge what avow exports, or set what it writes, installed from PyPI into a virtual environment of their own.
 //!
 //! `.ci/run` installs them and says where in `AVOW_VALIDATORS`: then a test that does not find them fails. Elsewhere they are
 //! looked for in `.validators` (`just validators` puts them there), and a test without them says that it was

@@ -1,7 +1,7 @@
 //! NumPy's `.npy` format, as far as rows need it: a header that is one Python literal, then the numbers.
 //!
 //! Format: "A simple file format for NumPy arrays" (NEP 1), versions 1 to 3. The crates that read it bring a parser
-//! of Python with them; a header here has three known keys. Refused: objects, records, and columns before rows.
+//! of Python with them; a header here has three known keys. Refused: objects and records; by [`read`] also columns before rows.
 
 /// An array whose rows lie one after the other.
 pub struct Array<'a> {
@@ -11,12 +11,23 @@ pub struct Array<'a> {
     pub shape: Vec<usize>,
     /// The numbers.
     pub data: &'a [u8],
+    /// Whether columns come before rows, which only [`read_any`] gives.
+    pub columns_first: bool,
 }
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// Reads a file; `Err` says what is wrong with it.
+/// Reads a file whose rows lie one after the other; `Err` says what is wrong with it.
 pub fn read(bytes: &[u8]) -> Result<Array<'_>, String> {
+    let array = read_any(bytes)?;
+    if array.columns_first && array.shape.len() > 1 {
+        return Err("columns before rows (`fortran_order`)".to_owned());
+    }
+    Ok(array)
+}
+
+/// Reads a file in either order; `Err` says what is wrong with it.
+pub fn read_any(bytes: &[u8]) -> Result<Array<'_>, String> {
     let rest = bytes.strip_prefix(MAGIC).ok_or("not a `.npy` file")?;
     let (version, rest) = rest.split_at_checked(2).ok_or("cut off")?;
     let (length, rest) = match version[0] {
@@ -37,10 +48,8 @@ pub fn read(bytes: &[u8]) -> Result<Array<'_>, String> {
         return Err("an array of objects".to_owned());
     }
     let shape = shape(value(header, "shape")?)?;
-    if value(header, "fortran_order")?.starts_with("True") && shape.len() > 1 {
-        return Err("columns before rows (`fortran_order`)".to_owned());
-    }
-    Ok(Array { element: element.trim_start_matches(['<', '|', '=']).to_owned(), shape, data })
+    let columns_first = value(header, "fortran_order")?.starts_with("True");
+    Ok(Array { element: element.trim_start_matches(['<', '|', '=']).to_owned(), shape, data, columns_first })
 }
 
 /// What follows a key of the header.

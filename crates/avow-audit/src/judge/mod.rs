@@ -28,6 +28,7 @@ mod verdict;
 mod worst;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use avow_model::claim::{Claim, Correction, Part, Reduce, Reduction, Rule, Selected, Selection, Test, Tier};
 use avow_stats::{Adjusted, Combination, Level, Void, decide, family, graph, max_statistic, qualify};
@@ -39,7 +40,8 @@ pub use reason::Reason;
 use rule::Setting;
 use tested::{Body, Tested};
 pub use verdict::{
-    ArmUnits, Culprit, DecidedBy, Family, Interval, MonteCarlo, Pair, Piece, Qualifier, Units, Verdict, Word,
+    ArmUnits, Behind, Culprit, DecidedBy, Family, Interval, MonteCarlo, Pair, Piece, Qualifier, Units,
+    Verdict, Word,
 };
 
 /// One family member with its test.
@@ -468,6 +470,7 @@ impl Member<'_> {
             standing: evidence.standing(),
             means: claim.means.get(word.word()).cloned().filter(|_| worded),
             silent_on: claim.silent_on.clone(),
+            behind: Behind::default(),
         };
         self.numbers(&mut verdict, worded);
         verdict.qualifiers.extend(tested.qualifiers.iter().cloned());
@@ -517,6 +520,7 @@ impl Member<'_> {
                 };
                 let equivalence = matches!(inference.claim.region, avow_stats::Region::Equivalence { .. });
                 verdict.estimate = Some(inference.fit.estimate());
+                verdict.behind = Behind(Some(Arc::new(avow_stats::Inference::clone(inference))));
                 verdict.interval = Some(at(members));
                 verdict.marginal_interval = Some(at(1));
                 verdict.refuting_interval =

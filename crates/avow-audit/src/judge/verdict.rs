@@ -4,6 +4,7 @@
 //! words `NaN`, `Infinity`, `-Infinity`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use avow_model::claim::{Correction, Tier};
 use avow_model::digest::RegistrationDigest;
@@ -85,6 +86,26 @@ pub struct Verdict {
     /// What the claim does not speak about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silent_on: Option<String>,
+    /// The test that it was read from, for what is drawn of it; no part of the record.
+    #[serde(skip)]
+    pub behind: Behind,
+}
+
+/// The test behind a verdict. Verdicts are compared by what they say, so two of these are always equal.
+#[derive(Clone, Debug, Default)]
+pub struct Behind(pub(super) Option<Arc<stats::Inference>>);
+
+impl PartialEq for Behind {
+    fn eq(&self, _: &Behind) -> bool {
+        true
+    }
+}
+
+impl Behind {
+    /// How the estimate would be spread where the claim's bound is true. Computed at each call.
+    pub fn reference(&self) -> Option<stats::Reference> {
+        self.0.as_ref()?.reference()
+    }
 }
 
 impl Verdict {

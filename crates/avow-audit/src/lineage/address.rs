@@ -1,7 +1,7 @@
 //! How a person names a number, a claim, an artifact or a file.
 //!
 //! `STAGE.NAME[axis=value,…]` (record keys may stand among the axes), `STAGE[axis=value]` for a member, a
-//! claim's name, a digest or the beginning of one (with or without `blob:`, `tree:`), or a path. What the plan
+//! claim's name or one of its numbers (`CLAIM.estimate`), a digest or the beginning of one (with or without `blob:`, `tree:`), or a path. What the plan
 //! knows wins over what might be a path.
 
 use std::fmt;
@@ -68,6 +68,10 @@ impl Address {
         if at.is_empty() && plan.claim(head).is_some() {
             return Ok(Address::Claim(head.to_owned()));
         }
+        // A number of a claim, as audits and macro files call it, rests on what the claim rests on.
+        if let Some(claim) = claim_of(plan, text) {
+            return Ok(Address::Claim(claim));
+        }
         if plan.stage(head).is_some() {
             return Ok(Address::Stage { stage: head.to_owned(), at });
         }
@@ -82,6 +86,32 @@ impl Address {
             None => Address::Path(text.strip_prefix("./").unwrap_or(text).to_owned()),
         })
     }
+}
+
+/// The numbers that a claim has.
+const OF_CLAIMS: [&str; 14] = [
+    "estimate",
+    "p",
+    "p-corrected",
+    "n",
+    "planned",
+    "alpha",
+    "interval",
+    "low",
+    "high",
+    "own-interval",
+    "own-low",
+    "own-high",
+    "level",
+    "verdict",
+];
+
+/// The claim in `CLAIM.PART` or `CLAIM[key=value].PART`; a stage of the same name comes first.
+fn claim_of(plan: &Plan, text: &str) -> Option<String> {
+    let (before, part) = text.rsplit_once('.')?;
+    let claim = before.split(['[', '#']).next()?;
+    let known = OF_CLAIMS.contains(&part) && plan.claim(claim).is_some() && plan.stage(claim).is_none();
+    known.then(|| claim.to_owned())
 }
 
 fn is_named(plan: &Plan, head: &str) -> bool {

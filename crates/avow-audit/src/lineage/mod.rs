@@ -8,6 +8,7 @@
 mod address;
 mod build;
 mod difference;
+mod elsewhere;
 mod folded;
 mod standing;
 
@@ -22,6 +23,7 @@ use serde::Serialize;
 pub use address::{Address, AddressError};
 pub use build::lineage;
 pub use difference::{AxisChange, Circumstance, Difference, Side, WorkChange, difference};
+pub use elsewhere::SameBytes;
 pub use folded::{Folded, Rest};
 pub use standing::{Reason, Why, why_not_registered};
 
@@ -42,6 +44,9 @@ pub struct Lineage {
     /// [`Lineage::deviating`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deviations: Vec<Numbered>,
+    /// Where evidence of others has the same bytes; nothing until [`Lineage::elsewhere`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub foreign: Vec<SameBytes>,
     /// Records that the walk needed and that are damaged or gone.
     pub findings: BTreeSet<Finding>,
 }

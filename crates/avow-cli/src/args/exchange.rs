@@ -36,7 +36,7 @@ pub struct ExportForm {
 /// `avow import`
 #[derive(Debug, Args)]
 pub struct Import {
-    /// A bundle, or the folder of a Run Crate; without one, what was imported is listed.
+    /// A bundle, or a Run Crate as a folder or a zip archive; without one, what was imported is listed.
     pub path: Option<PathBuf>,
     /// The experiment beside whose verdicts it is shown; a bundle is shown beside its own.
     #[arg(long = "for", value_name = "EXPERIMENT", requires = "path")]

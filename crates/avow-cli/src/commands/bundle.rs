@@ -6,13 +6,14 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use avow_audit::{Audit, Evidence};
-use avow_exchange::bundle::{Contents, Wanted, write};
+use avow_exchange::bundle::{Contents, Wanted, What, write};
 use avow_model::canonical::Record;
 use avow_model::digest::Artifact;
 use avow_model::plan::Determinism;
 use avow_store::BlobStore;
 use serde_json::json;
 
+use super::export::account::credits;
 use crate::args;
 use crate::context::{Reading, Spec};
 use crate::embargo;
@@ -52,7 +53,8 @@ pub fn bundle(args: &args::Bundle, output: &Output) -> Result<Exit, Failure> {
         text: &spec.text,
         without: &without,
     };
-    let contents = Contents::gather(&spec.project, &reading.blobs, &wanted).map_err(failure::bundle)?;
+    let mut contents = Contents::gather(&spec.project, &reading.blobs, &wanted).map_err(failure::bundle)?;
+    contents.add_beside(beside(&spec)?);
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.avow.zip", plan.experiment)));
     if args.anonymous {
         let blind = anonymous::Blind { path: &path, plan, spec: &spec, reading: &reading, contents };
@@ -82,6 +84,17 @@ pub fn bundle(args: &args::Bundle, output: &Output) -> Result<Exit, Failure> {
     }
     // Damaged evidence is bundled as it is, for others to look at, and not without a word.
     Ok(super::verdict::damage_of(&evidence.findings, &[], output))
+}
+
+/// What travels along although no record names it: tables that axes are read from, citation and licences.
+fn beside(spec: &Spec) -> Result<Vec<(What, String, Vec<u8>)>, Failure> {
+    let tables = spec.tables()?.into_iter().map(|(path, bytes)| (What::Table, path, bytes));
+    let credits = credits(spec.project.root())?;
+    let credits = credits.into_iter().filter_map(|paper| {
+        let plain = paper.path != spec.path;
+        What::of_name(&paper.path).filter(|_| plain).map(|what| (what, paper.path, paper.bytes))
+    });
+    Ok(tables.chain(credits).collect())
 }
 
 /// The plan as it stands was never carried out, so there is nothing to bundle under it.

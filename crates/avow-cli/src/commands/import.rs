@@ -17,6 +17,7 @@ use avow_store::materialise::flatten;
 use avow_store::{BlobStore, FileBlobs, Project};
 
 use super::export::account::executed;
+use super::reproduce::is_archive;
 use super::verify::{self, Judged};
 use crate::args;
 use crate::context::Reading;
@@ -36,8 +37,7 @@ pub fn import(args: &args::Import, output: &Output) -> Result<Exit, Failure> {
     let Some(path) = &args.path else { return list(&project, args, output) };
     project.create().map_err(failure::store)?;
     let place = Place::new(&project)?;
-    let mut record =
-        if path.is_dir() { run_crate(path, args, &place)? } else { of_bundle(path, args, &place, output)? };
+    let mut record = read(path, args, &place, output)?;
     if let Some(experiment) = &args.experiment {
         record.experiment = Some(experiment.clone());
     }
@@ -53,6 +53,21 @@ pub fn import(args: &args::Import, output: &Output) -> Result<Exit, Failure> {
         told(&record, fresh, output)?;
     }
     Ok(Exit::Done)
+}
+
+/// Reads what was given: the folder of a crate, a crate in a zip archive, or a bundle.
+fn read(path: &Path, args: &args::Import, place: &Place, output: &Output) -> Result<Foreign, Failure> {
+    if path.is_dir() {
+        return run_crate(path, path, args, place);
+    }
+    if is_archive(path) {
+        let unpacked = place.beside()?;
+        let found = crates::unpack(path, crate_limits(limits(args)), unpacked.path());
+        if let Some(folder) = found.map_err(failure::foreign)? {
+            return run_crate(&folder, path, args, place);
+        }
+    }
+    of_bundle(path, args, place, output)
 }
 
 fn list(project: &Project, args: &args::Import, output: &Output) -> Result<Exit, Failure> {
@@ -71,7 +86,7 @@ fn list(project: &Project, args: &args::Import, output: &Output) -> Result<Exit,
         ))?;
     }
     if all.is_empty() {
-        output.say("nothing was imported; `avow import PATH` takes a bundle or the folder of a Run Crate");
+        output.say("nothing was imported; `avow import PATH` takes a bundle, or a Run Crate as a folder or a zip archive");
     }
     Ok(Exit::Done)
 }
@@ -107,6 +122,13 @@ impl Place {
         std::fs::create_dir_all(&all).map_err(|error| unwritable(&all, error))?;
         let folder = tempfile::Builder::new().prefix(".new-").tempdir_in(&all);
         Ok(Place { folder: folder.map_err(|error| unwritable(&all, error))? })
+    }
+
+    /// A folder beside it, for what is only passed through.
+    fn beside(&self) -> Result<tempfile::TempDir, Failure> {
+        let all = self.folder.path().parent().unwrap_or(self.folder.path());
+        let made = tempfile::Builder::new().prefix(".new-").tempdir_in(all);
+        made.map_err(|error| unwritable(all, error))
     }
 
     fn content(&self) -> PathBuf {
@@ -148,17 +170,17 @@ fn crate_limits(limits: bundle::Limits) -> crates::Limits {
     crates::Limits { entries: limits.entries, total: limits.total, metadata: limits.manifest }
 }
 
-fn run_crate(path: &Path, args: &args::Import, place: &Place) -> Result<Foreign, Failure> {
+fn run_crate(folder: &Path, from: &Path, args: &args::Import, place: &Place) -> Result<Foreign, Failure> {
     let content = place.content();
     std::fs::create_dir(&content).map_err(|error| unwritable(&content, error))?;
     let RunCrate { name, title, conforms, acts, files } =
-        crates::open(path, crate_limits(limits(args)), Some(&content)).map_err(failure::foreign)?;
+        crates::open(folder, crate_limits(limits(args)), Some(&content)).map_err(failure::foreign)?;
     Ok(Foreign {
         v: 1,
         form: Form::RoCrate,
         name,
         title,
-        from: path.display().to_string(),
+        from: from.display().to_string(),
         at: now(),
         experiment: None,
         conforms,

@@ -3,6 +3,7 @@
 mod asked;
 mod compared;
 mod drawing;
+mod foreign;
 mod text;
 mod unregistered;
 
@@ -10,16 +11,17 @@ use avow_audit::Audit;
 use avow_audit::lineage::Lineage;
 
 use crate::args::{self, LineageForm};
-use crate::context::Reading;
 use crate::exit::Exit;
 use crate::failure;
 use crate::output::{Failure, Output};
 use crate::words;
 
+use asked::Opened;
 pub use text::line;
 
 /// What may be named.
-const FORM: &str = "name a number (`stage.name[seed=3]`), a claim, an output, a digest, or a file";
+const FORM: &str =
+    "name a number (`stage.name[seed=3]`, `claim.estimate`), a claim, an output, a digest, or a file";
 
 /// Prints the walk, or what was asked about it.
 pub fn lineage(args: &args::Lineage, output: &Output) -> Result<Exit, Failure> {
@@ -33,8 +35,8 @@ pub fn lineage(args: &args::Lineage, output: &Output) -> Result<Exit, Failure> {
         return compared::compared(args, a, b, form, output);
     }
     let address = args.address.as_deref().unwrap_or_default();
-    asked::with(args, address, output, |opened, audit, mut found| {
-        around(&mut found, audit, &opened.reading)?;
+    let answered = asked::with(args, address, output, |opened, audit, mut found| {
+        around(&mut found, audit, opened)?;
         if args.why_not_registered {
             unregistered::answer(opened, audit, &found, form, output)?;
         } else {
@@ -42,11 +44,18 @@ pub fn lineage(args: &args::Lineage, output: &Output) -> Result<Exit, Failure> {
         }
         let findings: Vec<_> = found.findings.iter().cloned().collect();
         Ok(super::verdict::damage_of(&findings, &[], output))
-    })
+    });
+    match answered? {
+        Some(exit) => Ok(exit),
+        None if foreign::told(address, form, output)? => Ok(Exit::Done),
+        None => Err(asked::nothing(address)),
+    }
 }
 
-/// Adds what stands around the walk: reuse, and deviations.
-fn around(found: &mut Lineage, audit: &Audit<'_>, reading: &Reading) -> Result<(), Failure> {
+/// Adds what stands around the walk: reuse, deviations, and where others have the same bytes.
+fn around(found: &mut Lineage, audit: &Audit<'_>, opened: &Opened) -> Result<(), Failure> {
+    let reading = &opened.reading;
+    found.elsewhere(&avow_store::foreign::list(&opened.spec.project).map_err(failure::store)?);
     let mut journals = reading.journals()?;
     for run in &mut journals {
         // A list of hits that is gone is damage of its own, which the check of the store names.
@@ -75,5 +84,5 @@ fn print(args: &args::Lineage, found: &Lineage, form: LineageForm, output: &Outp
     for one in &found.deviations {
         output.data(format!("deviation {}: {}", one.number, words::deviation::words(&one.deviation)))?;
     }
-    Ok(())
+    found.foreign.iter().try_for_each(|same| output.data(foreign::line(same)))
 }

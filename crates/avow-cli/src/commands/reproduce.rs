@@ -1,5 +1,6 @@
 //! `avow reproduce`: results made again where nothing of them exists, and compared with what is recorded.
 
+mod distributions;
 mod fresh;
 pub(super) mod record;
 mod told;
@@ -15,6 +16,7 @@ use crate::output::{Failure, Output};
 use crate::words;
 
 use fresh::Fresh;
+pub(super) use wanted::is_archive;
 use wanted::{Original, Wanted};
 
 /// Makes results again.

@@ -10,7 +10,7 @@ use avow_model::plan::Plan;
 use avow_model::value::Value;
 use avow_report::Plot;
 use avow_report::document::Figure;
-use avow_report::plot::{Forest, Group, Line, Series, Strip, Trend};
+use avow_report::plot::{Forest, Group, Line, Null, Series, Strip, Trend};
 
 /// Groups that one strip can hold and still be read.
 const GROUPS: usize = 16;
@@ -18,10 +18,14 @@ const GROUPS: usize = 16;
 const SERIES: usize = 6;
 /// Lines of one forest.
 const LINES: usize = 60;
+/// Members of a claim whose null is drawn.
+const NULLS: usize = 6;
 
-/// The plots of a claim: its intervals, and every value of each measurement that it selects.
+/// The plots of a claim: its intervals, what its tests compare the estimates with, and every value of each measurement
+/// that it selects.
 pub(super) fn of_claim(claim: &Claim, verdicts: &[&Verdict], table: &Table) -> Vec<Figure> {
     let mut figures: Vec<Figure> = intervals(claim, verdicts).into_iter().collect();
+    figures.extend(verdicts.iter().filter_map(|verdict| null(verdict)).take(NULLS));
     let mut seen = BTreeSet::new();
     for part in claim.test.parts() {
         for selection in part.selections() {
@@ -33,19 +37,29 @@ pub(super) fn of_claim(claim: &Claim, verdicts: &[&Verdict], table: &Table) -> V
     figures
 }
 
-/// Measurements that no claim selects, a plot each.
-pub(super) fn unclaimed(plan: &Plan, table: &Table) -> Vec<Figure> {
-    let mut named: BTreeMap<(&str, &str), Vec<&Row>> = BTreeMap::new();
-    for row in &table.rows {
-        named.entry((&row.stage, &row.name)).or_default().push(row);
-    }
+/// Measurements that no claim selects, a plot each, with their names.
+pub(super) fn unclaimed(plan: &Plan, table: &Table) -> Vec<(String, Figure)> {
     let selected = |stage: &str, name: &str| {
         let parts = plan.claims.iter().flat_map(|claim| claim.test.parts());
         parts.flat_map(Part::selections).any(|s| s.stage == stage && is_named(&s.of, name))
     };
+    plotted(plan, table, |stage, name| !selected(stage, name))
+}
+
+/// The measurement that is called so, `name` or `stage.name`.
+pub(super) fn measured(plan: &Plan, table: &Table, of: &str) -> Vec<(String, Figure)> {
+    plotted(plan, table, |stage, name| of == name || of == format!("{stage}.{name}"))
+}
+
+/// A plot of each wanted measurement, with its name.
+fn plotted(plan: &Plan, table: &Table, wanted: impl Fn(&str, &str) -> bool) -> Vec<(String, Figure)> {
+    let mut named: BTreeMap<(&str, &str), Vec<&Row>> = BTreeMap::new();
+    for row in &table.rows {
+        named.entry((&row.stage, &row.name)).or_default().push(row);
+    }
     let replicates = replicates(plan);
     let plot = |((stage, name), rows): ((&str, &str), Vec<&Row>)| {
-        (!selected(stage, name)).then(|| strip(name, &rows, &replicates))
+        wanted(stage, name).then(|| (format!("{stage}.{name}"), strip(name, &rows, &replicates)))
     };
     named.into_iter().filter_map(plot).collect()
 }
@@ -84,6 +98,31 @@ fn intervals(claim: &Claim, verdicts: &[&Verdict]) -> Option<Figure> {
     );
     let lines = lines.into_iter().take(LINES).collect();
     Some(Figure { plot: Plot::Forest(Forest { scale: "estimate".to_owned(), bounds, lines }), caption })
+}
+
+/// What a verdict's test compares the estimate with.
+fn null(verdict: &Verdict) -> Option<Figure> {
+    let reference = verdict.behind.reference()?;
+    let how = match (reference.draws, verdict.method.unwrap_or_default()) {
+        (Some(draws), method) => format!("{method}, from {draws} random draws"),
+        (None, method) => method.to_owned(),
+    };
+    let at: Vec<String> = verdict.member.iter().map(|(key, value)| format!("{key} {value}")).collect();
+    let at = if at.is_empty() { String::new() } else { format!(" at {}", at.join(", ")) };
+    let caption = format!(
+        "Null against observed{at}: how the estimate would be spread if {} were true ({how}), dashed there; the \
+         triangle marks what was observed{}.",
+        crate::words::number(reference.bound),
+        verdict.q.map(|q| format!(", q = {}", crate::words::number(q))).unwrap_or_default(),
+    );
+    let plot = Plot::Null(Null {
+        scale: "estimate".to_owned(),
+        ends: (reference.low, reference.high),
+        shares: reference.shares,
+        bound: reference.bound,
+        observed: reference.observed,
+    });
+    Some(Figure { plot, caption })
 }
 
 /// The values at which a rule's regions end.

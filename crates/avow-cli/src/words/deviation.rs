@@ -1,4 +1,6 @@
 //! Deviations in words.
+//!
+//! Many members of one stage that deviate alike are one line in a list of them.
 
 use avow_audit::deviation::{Deviation, What, When};
 use avow_audit::planned::Change;
@@ -20,6 +22,40 @@ pub fn words(deviation: &Deviation) -> String {
         (None, None) => String::new(),
     };
     format!("{}{when}: {}{reason}", deviation.class.word(), what(deviation))
+}
+
+/// Whether two deviations say the same of different members of a stage.
+pub fn are_alike(a: &Deviation, b: &Deviation) -> bool {
+    let said = |one: &Deviation| (one.class, one.when, one.reason.clone(), one.entry);
+    match (&a.what, &b.what) {
+        (
+            What::Outputs { stage, output, promised, .. },
+            What::Outputs { stage: s, output: o, promised: p, .. },
+        ) => said(a) == said(b) && (stage, output, promised) == (s, o, p),
+        _ => false,
+    }
+}
+
+/// Deviations that are alike as one line, by their numbers in the list; `--json` has each by itself.
+pub fn numbered(first: usize, alike: &[Deviation]) -> String {
+    match alike {
+        [one] => format!("deviation {first}: {}", words(one)),
+        [one, .., last] => {
+            let member = |one: &Deviation| match &one.what {
+                What::Outputs { member, .. } => member.clone(),
+                _ => String::new(),
+            };
+            let (count, end) = (alike.len(), first + alike.len() - 1);
+            let more = count as u64 - 1;
+            format!(
+                "deviations {first} to {end}: {}; and so on for {}, to {}",
+                words(one),
+                super::count(more, "more member"),
+                member(last)
+            )
+        }
+        [] => String::new(),
+    }
 }
 
 fn what(deviation: &Deviation) -> String {

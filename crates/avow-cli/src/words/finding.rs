@@ -26,6 +26,9 @@ pub fn words(finding: &Finding) -> String {
             format!("the journal of run {run} ends in {bytes} bytes of a write that was cut off")
         }
         Finding::MissingJournal { run } => format!("the ledger knows a run {run} whose journal is gone"),
+        Finding::Unannounced { run } => {
+            format!("the journal of run {run} tells of attempts, and the ledger was told of no such run")
+        }
         Finding::JournalCut { run, .. } => {
             format!("the journal of run {run} lacks lines that the ledger saw")
         }

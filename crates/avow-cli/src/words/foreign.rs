@@ -2,7 +2,7 @@
 //! and cut where it is long.
 
 use avow_audit::beside::Beside;
-use avow_store::foreign::{Claimed, Foreign};
+use avow_store::foreign::{Act, Claimed, Foreign};
 
 use crate::words;
 
@@ -59,6 +59,23 @@ pub fn verdict(claimed: &Claimed) -> String {
 fn capital(word: &str) -> String {
     let mut letters = word.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// What somebody says was done, in a line.
+pub fn act(act: &Act) -> String {
+    let list = |things: &[String]| {
+        let shown: Vec<String> = things.iter().take(6).map(|thing| said(thing)).collect();
+        let more = if things.len() > 6 { format!(" and {} more", things.len() - 6) } else { String::new() };
+        format!("{}{more}", shown.join(", "))
+    };
+    let mut line = format!("`{}` by {}", said(&act.name), said(&act.tool));
+    if !act.read.is_empty() {
+        line.push_str(&format!(", from {}", list(&act.read)));
+    }
+    if let Some(ended) = &act.ended {
+        line.push_str(&format!(", ended {}", said(ended)));
+    }
+    line
 }
 
 /// Whose something is.

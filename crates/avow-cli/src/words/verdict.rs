@@ -365,8 +365,10 @@ pub fn standing(report: &Report, always: bool) -> String {
     for proof in report.proofs.iter().filter(|proof| witness::is_refused(proof)) {
         out.push_str(&format!("  {}\n", witness::line(proof)));
     }
-    for (index, one) in report.deviations.iter().enumerate() {
-        out.push_str(&format!("  deviation {}: {}\n", index + 1, deviation::words(one)));
+    let mut first = 1;
+    for alike in report.deviations.chunk_by(deviation::are_alike) {
+        out.push_str(&format!("  {}\n", deviation::numbered(first, alike)));
+        first += alike.len();
     }
     out
 }

@@ -29,6 +29,7 @@ use sha2::{Digest, Sha256};
 
 use super::contents::Contents;
 use super::error::BundleError;
+use super::manifest::What;
 use crate::digests::hex;
 use history::History;
 pub use texts::Texts;
@@ -47,7 +48,7 @@ pub struct Anonymous {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Withheld {
-    /// `signature`, `time-stamp`, `proof`, `git`, `log`, `environment`, `reads`.
+    /// `signature`, `time-stamp`, `proof`, `git`, `log`, `environment`, `reads`, `citation`, `licence`.
     pub kind: String,
     /// The SHA-256 of `{"body_sha256":…,"kind":"avow-opening","nonce":…,"v":1}` as canonical JSON.
     pub commitment: String,
@@ -134,13 +135,29 @@ pub fn anonymise(
         .iter()
         .map(|(run, bytes)| (run.clone(), avow_model::journal::read(bytes)))
         .collect();
-    let found = identifying(contents, blobs, texts)?;
     let roles = Roles::of(plan, &journals, blobs)?;
+    for (one, bytes) in std::mem::take(&mut contents.beside) {
+        // Who is to be cited, and whose licence it is, says whose the work is.
+        if one.what == What::Table {
+            contents.beside.push((one, bytes));
+            continue;
+        }
+        // What a record names as well stays with the records.
+        if roles.names.contains_key(&one.blob) || roles.outputs.contains(&one.blob) {
+            contents.blobs.insert(one.blob);
+        }
+        out.push(withheld(nonce, one.what.word(), &one.path, &bytes)?);
+    }
+    let found = identifying(contents, blobs, texts)?;
     let bound: Vec<&BlobDigest> = found.iter().filter(|digest| !roles.may_go(**digest)).collect();
     let mut places: BTreeSet<String> = bound.into_iter().map(|digest| roles.called(*digest)).collect();
     if let Some((spec, text)) = &contents.spec {
         places.extend(texts.find(text).map(|_| spec.path.clone()));
         places.extend(texts.find(spec.path.as_bytes()).map(|_| format!("the path `{}`", spec.path)));
+    }
+    for (one, bytes) in &contents.beside {
+        let named = texts.find(bytes).is_some() || texts.find(one.path.as_bytes()).is_some();
+        places.extend(named.then(|| one.path.clone()));
     }
     let named = contents.ledgers.keys().chain(contents.journals.keys());
     places.extend(named.filter(|name| texts.find(name.as_bytes()).is_some()).cloned());

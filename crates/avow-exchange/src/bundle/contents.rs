@@ -12,7 +12,7 @@ use avow_store::collect::Marks;
 use avow_store::{BlobStore, FileBlobs, LedgerFile, Project, StoreError, collected, journal};
 
 use super::error::{BundleError, Context};
-use super::manifest::SpecFile;
+use super::manifest::{Beside, SpecFile, What};
 use super::name::{self, Place};
 use super::read::Bundle;
 
@@ -38,6 +38,8 @@ pub struct Wanted<'a> {
 pub struct Contents {
     /// The spec.
     pub spec: Option<(SpecFile, Vec<u8>)>,
+    /// Files of the project that no record names, sorted by path.
+    pub beside: Vec<(Beside, Vec<u8>)>,
     /// Runs with the bytes of their journals, by name.
     pub journals: BTreeMap<String, Vec<u8>>,
     /// Ledgers by experiment.
@@ -88,6 +90,19 @@ impl Contents {
         Ok(contents)
     }
 
+    /// Adds files of the project that no record names.
+    pub fn add_beside(&mut self, files: impl IntoIterator<Item = (What, String, Vec<u8>)>) {
+        for (what, path, bytes) in files {
+            let blob = BlobDigest::of(&bytes);
+            // The same bytes may lie in the store as well; one entry holds them.
+            self.blobs.remove(&blob);
+            self.absent.remove(&blob);
+            self.beside.push((Beside { path, what, blob }, bytes));
+        }
+        self.beside.sort();
+        self.beside.dedup_by(|a, b| a.0.path == b.0.path);
+    }
+
     /// What a bundle holds, as it was gathered for it. Its blobs are those of the folder that it was unpacked into.
     pub fn of_bundle(bundle: &Bundle) -> Result<Contents, BundleError> {
         let manifest = bundle.manifest();
@@ -98,6 +113,7 @@ impl Contents {
             absent: manifest.absent.iter().copied().collect(),
             ..Contents::default()
         };
+        let beside = |digest: BlobDigest| manifest.beside.iter().filter(move |one| one.blob == digest);
         for (position, entry) in bundle.entries().enumerate() {
             let bytes = |bundle: &Bundle| -> Result<Vec<u8>, BundleError> {
                 let mut bytes = Vec::new();
@@ -107,6 +123,10 @@ impl Contents {
             match name::place(&entry.name) {
                 Some(Place::Blob(digest)) if digest == manifest.spec.blob => {
                     contents.spec = Some((manifest.spec.clone(), bytes(bundle)?));
+                }
+                Some(Place::Blob(digest)) if beside(digest).next().is_some() => {
+                    let bytes = bytes(bundle)?;
+                    contents.beside.extend(beside(digest).map(|one| (one.clone(), bytes.clone())));
                 }
                 Some(Place::Blob(digest)) => drop(contents.blobs.insert(digest)),
                 Some(Place::Journal(digest)) => {
@@ -122,6 +142,7 @@ impl Contents {
                 Some(Place::Manifest) | None => return Err(BundleError::Name(entry.name.clone())),
             }
         }
+        contents.beside.sort();
         Ok(contents)
     }
 

@@ -2,12 +2,14 @@
 
 use avow_model::digest::{BlobDigest, PlanDigest, RegistrationDigest};
 use avow_model::ledger::canonical;
+use avow_model::tree::check_path;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::anonymous::Anonymous;
 use super::error::BundleError;
 use super::name::{self, Place};
+use crate::citation;
 use crate::digests::hex;
 
 /// What a bundle holds and how it belongs together.
@@ -27,6 +29,9 @@ pub struct Manifest {
     pub plan: PlanDigest,
     /// The text of the spec.
     pub spec: SpecFile,
+    /// Files of the project that no record names, sorted by path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Beside>,
     /// The runs whose journals travel along.
     pub runs: Vec<Run>,
     /// The heads of the ledgers, sorted: what a signature of the bundle says about them.
@@ -45,6 +50,65 @@ pub struct SpecFile {
     pub path: String,
     /// Its text.
     pub blob: BlobDigest,
+}
+
+/// A file of the project that travels along although no record names it, as a blob.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Beside {
+    /// Its path in the project.
+    pub path: String,
+    /// What it is.
+    pub what: What,
+    /// Its content.
+    pub blob: BlobDigest,
+}
+
+/// What a file beside the records is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum What {
+    /// A table that an axis is read from: without it the spec makes no plan.
+    Table,
+    /// How the work is to be cited.
+    Citation,
+    /// A licence of the project.
+    Licence,
+}
+
+impl What {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            What::Table => "table",
+            What::Citation => "citation",
+            What::Licence => "licence",
+        }
+    }
+
+    /// What a file in the root of a project is by its name; `None` where it does not say whose the work is.
+    pub fn of_name(name: &str) -> Option<What> {
+        let upper = name.to_uppercase();
+        match name {
+            citation::FILE => Some(What::Citation),
+            _ => ["LICENSE", "LICENCE", "COPYING"]
+                .iter()
+                .any(|word| upper.starts_with(word))
+                .then_some(What::Licence),
+        }
+    }
+
+    /// Whether a file of this kind may lie at a path: a bundle can put nothing else beside its records, least of all
+    /// settings.
+    fn may_lie_at(self, path: &str) -> bool {
+        let lower = path.to_ascii_lowercase();
+        let plain = check_path(path).is_ok() && !path.split('/').any(|name| name.starts_with('.'));
+        plain
+            && match self {
+                What::Table => lower.ends_with(".csv") || lower.ends_with(".tsv"),
+                other => !path.contains('/') && What::of_name(path) == Some(other),
+            }
+    }
 }
 
 /// A run and its journal.
@@ -120,6 +184,24 @@ impl Manifest {
         }
         if !has(format!("blobs/{}", self.spec.blob)) {
             return Err(BundleError::Manifest("the text of the spec is not listed".to_owned()));
+        }
+        let distinct = self.beside.windows(2).all(|pair| pair[0].path < pair[1].path);
+        let unfit = |one: &&Beside| !one.what.may_lie_at(&one.path) || one.path == self.spec.path;
+        if let Some(one) = self.beside.iter().find(unfit) {
+            return Err(BundleError::Manifest(format!(
+                "no {} may lie at `{}`",
+                one.what.word(),
+                one.path.escape_debug()
+            )));
+        }
+        match self.beside.iter().find(|one| !has(format!("blobs/{}", one.blob))) {
+            Some(one) => {
+                return Err(BundleError::Manifest(format!("the content of `{}` is not listed", one.path)));
+            }
+            None if !distinct => {
+                return Err(BundleError::Manifest("the files beside the records are not sorted".to_owned()));
+            }
+            None => {}
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ pub(super) enum Place<'a> {
 }
 
 /// The name of the manifest.
-pub(super) const MANIFEST: &str = "bundle.json";
+pub(crate) const MANIFEST: &str = "bundle.json";
 /// The name of the list of what was collected.
 pub(super) const COLLECTED: &str = "collected.jsonl";
 

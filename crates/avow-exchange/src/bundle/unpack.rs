@@ -57,6 +57,11 @@ pub fn unpack(bundle: &Bundle, folder: &Path) -> Result<Unpacked, BundleError> {
     let plan: Plan = read_record(&blobs, bundle.manifest().plan)?;
     let spec = &bundle.manifest().spec;
     let without = lay_out(&blobs, &plan, folder)?;
+    for one in &bundle.manifest().beside {
+        if !folder.join(&one.path).exists() {
+            place(&blobs, Artifact::Blob(one.blob), folder, &one.path, How::Copy)?;
+        }
+    }
     if !folder.join(&spec.path).exists() {
         place(&blobs, Artifact::Blob(spec.blob), folder, &spec.path, How::Copy)?;
     }

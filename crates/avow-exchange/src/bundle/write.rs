@@ -83,6 +83,9 @@ fn origins(contents: &Contents) -> Result<Vec<(String, Origin<'_>)>, BundleError
     all.extend(contents.files.iter().map(|(name, bytes)| (name.clone(), Origin::Bytes(bytes))));
     all.extend(contents.blobs.iter().map(|digest| (format!("blobs/{digest}"), Origin::Blob(*digest))));
     all.extend(contents.made.iter().map(|(digest, bytes)| (format!("blobs/{digest}"), Origin::Bytes(bytes))));
+    all.extend(
+        contents.beside.iter().map(|(one, bytes)| (format!("blobs/{}", one.blob), Origin::Bytes(bytes))),
+    );
     if let Some((spec, text)) = &contents.spec {
         all.push((format!("blobs/{}", spec.blob), Origin::Bytes(text)));
     }
@@ -119,6 +122,7 @@ fn manifest(
         experiment: experiment.to_owned(),
         plan,
         spec: spec.clone(),
+        beside: contents.beside.iter().map(|(one, _)| one.clone()).collect(),
         runs: contents.journals.iter().map(run).collect(),
         heads: contents.heads.iter().copied().collect(),
         absent: contents.absent.iter().copied().collect(),

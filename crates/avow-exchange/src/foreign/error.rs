@@ -19,6 +19,9 @@ pub enum ForeignError {
     /// The folder is no crate.
     #[error("it has no `ro-crate-metadata.json`")]
     NoCrate,
+    /// An archive that is not read.
+    #[error("the archive is refused: {0}")]
+    Archive(String),
     /// The metadata are not what a crate has.
     #[error("its metadata are not valid: {0}")]
     Metadata(String),

@@ -166,7 +166,7 @@ impl Reader<'_> {
 }
 
 /// Creates a file of the copy, which only we write to.
-fn put(folder: &Path, path: &str) -> Result<File, ForeignError> {
+pub(super) fn put(folder: &Path, path: &str) -> Result<File, ForeignError> {
     let target = folder.join(path);
     let parent = target.parent().unwrap_or(folder);
     std::fs::create_dir_all(parent).map_err(|error| io("create", parent, error))?;

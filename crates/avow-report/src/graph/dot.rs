@@ -18,6 +18,7 @@ impl Graph {
                 Kind::Result => ", style=\"filled,rounded,bold\"",
                 Kind::Registration => ", peripheries=2",
                 Kind::Fault => ", style=\"filled,dashed\"",
+                Kind::Foreign => ", style=\"filled,dotted\"",
                 Kind::Data => ", shape=note",
                 _ => "",
             };

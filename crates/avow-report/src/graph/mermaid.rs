@@ -14,6 +14,7 @@ impl Graph {
                 Kind::Data => ("[/", "/]"),
                 Kind::Registration => ("[[", "]]"),
                 Kind::Fault => ("{{", "}}"),
+                Kind::Foreign => ("[\\", "\\]"),
                 _ => ("[", "]"),
             };
             let label = lines.join("<br/>");
@@ -34,8 +35,16 @@ impl Graph {
 }
 
 impl Kind {
-    const ALL: [Kind; 7] =
-        [Kind::Result, Kind::Work, Kind::Data, Kind::Means, Kind::Machine, Kind::Registration, Kind::Fault];
+    const ALL: [Kind; 8] = [
+        Kind::Result,
+        Kind::Work,
+        Kind::Data,
+        Kind::Means,
+        Kind::Machine,
+        Kind::Registration,
+        Kind::Fault,
+        Kind::Foreign,
+    ];
 }
 
 /// In Mermaid's quoted text a number sign begins an entity, and everything that marks text up is one.

@@ -39,7 +39,11 @@ fn boxed(node: &Node, at: Placed) -> Markup {
         _ => 0,
     };
     let width = if node.kind == Kind::Result { 2.2 } else { 1.2 };
-    let dashes = if node.kind == Kind::Fault { "5 3" } else { "none" };
+    let dashes = match node.kind {
+        Kind::Fault => "5 3",
+        Kind::Foreign => "2 3",
+        _ => "none",
+    };
     html! {
         g {
             title { (clean(&node.title)) @for line in &node.lines { "\n" (clean(line)) } }

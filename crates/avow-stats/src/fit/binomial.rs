@@ -2,6 +2,7 @@
 
 use super::Model;
 use crate::level::Level;
+use crate::reference::Reference;
 use crate::special::{binomial, normal};
 
 /// `successes` in `trials`, exact.
@@ -11,7 +12,21 @@ pub(crate) struct Share {
     pub trials: u64,
 }
 
+/// Trials beyond which no picture of every count is made.
+const COUNTED: u64 = 100_000;
+
 impl Model for Share {
+    fn reference(&self, bound: f64, observed: f64) -> Option<Reference> {
+        let n = self.trials;
+        if n > COUNTED || !(0.0..=1.0).contains(&bound) {
+            return None;
+        }
+        let below = |k: u64| if k == 0 { 0.0 } else { binomial::at_most(k - 1, n, bound) };
+        let shares =
+            (0..=n).map(|k| (k as f64 / n as f64, (binomial::at_most(k, n, bound) - below(k)).max(0.0)));
+        Reference::of_weighted(bound, observed, &shares.collect::<Vec<_>>(), None)
+    }
+
     fn p_at_most(&self, bound: f64, _: f64) -> f64 {
         // No share is at or below a negative number.
         if bound < 0.0 { 0.0 } else { binomial::at_least(self.successes, self.trials, bound) }

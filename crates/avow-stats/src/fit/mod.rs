@@ -19,6 +19,7 @@ mod model;
 mod negated;
 mod order;
 mod profile;
+mod relabelled;
 mod student;
 mod tabled;
 mod two_shares;
@@ -29,6 +30,7 @@ mod worst;
 use crate::interval::Interval;
 use crate::level::Level;
 use crate::method::{Method, Sample};
+use crate::reference::Reference;
 use crate::rng::Draws;
 pub(crate) use anytime::{Anytime, Betting};
 pub(crate) use bca::Bca;
@@ -61,6 +63,8 @@ pub struct Fit {
     sample: Sample,
     tie: f64,
     model: Arc<dyn Model>,
+    /// The distribution of the estimate under the bound for which `model` has only a p-value.
+    reference: Option<Arc<Reference>>,
 }
 
 impl Fit {
@@ -121,12 +125,27 @@ impl Fit {
         Interval { low, high, error, tie: self.tie }
     }
 
+    /// How the estimate would be spread where `bound` is true: what the p-value is a tail of. `None` where the method
+    /// has no such distribution, or where nothing varies.
+    pub fn reference(&self, bound: f64) -> Option<Reference> {
+        match &self.reference {
+            Some(kept) if kept.bound == bound => Some(Reference::clone(kept)),
+            _ => self.model.reference(bound, self.estimate),
+        }
+    }
+
+    /// The same fit with the distribution of its estimate under one bound.
+    #[must_use]
+    pub(crate) fn with_reference(self, reference: Option<Reference>) -> Fit {
+        Fit { reference: reference.map(Arc::new), ..self }
+    }
+
     /// The same fit of logarithms, read on the scale of the values: of their geometric mean.
     #[must_use]
     pub fn of_logarithms(self) -> Fit {
         let estimate = self.estimate.exp();
         let model = Logged { inner: self.model, tie: self.tie };
-        Fit { estimate, tie: 1e-12 * estimate, model: Arc::new(model), ..self }
+        Fit { estimate, tie: 1e-12 * estimate, model: Arc::new(model), reference: None, ..self }
     }
 
     /// The same fit of the negated values.
@@ -144,7 +163,7 @@ impl Fit {
 
     /// A fit from its parts.
     pub(crate) fn new(estimate: f64, method: Method, sample: Sample, tie: f64, model: impl Model) -> Fit {
-        Fit { estimate, method, sample, tie, model: Arc::new(model) }
+        Fit { estimate, method, sample, tie, model: Arc::new(model), reference: None }
     }
 
     /// The same fit with the p-values of `null` taken from another test.

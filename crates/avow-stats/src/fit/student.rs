@@ -2,6 +2,7 @@
 
 use super::Model;
 use crate::level::Level;
+use crate::reference::Reference;
 use crate::special::{normal, student};
 
 /// The scale on which a statistic is treated as t; bounds go in through it and ends come back.
@@ -65,6 +66,15 @@ impl Student {
 }
 
 impl Model for Student {
+    /// With the standard error that was observed.
+    fn reference(&self, bound: f64, observed: f64) -> Option<Reference> {
+        let centre = self.scale.into(bound);
+        let reach = self.quantile(5e-4) * self.error;
+        let ends = (self.scale.back(centre - reach), self.scale.back(centre + reach));
+        let below = |value: f64| self.upper_tail(centre - self.scale.into(value));
+        if reach.is_finite() { Reference::of_probabilities(bound, observed, ends, below) } else { None }
+    }
+
     fn p_at_most(&self, bound: f64, _: f64) -> f64 {
         if self.scale == Scale::FisherZ && bound >= 1.0 {
             return 1.0;

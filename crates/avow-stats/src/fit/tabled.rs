@@ -5,6 +5,7 @@
 
 use super::Model;
 use crate::level::Level;
+use crate::reference::Reference;
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
@@ -29,6 +30,10 @@ impl Model for AtNull {
 
     fn interval(&self, error: Level) -> (f64, f64) {
         self.beside.interval(error)
+    }
+
+    fn reference(&self, bound: f64, observed: f64) -> Option<Reference> {
+        if bound == self.null { None } else { self.beside.reference(bound, observed) }
     }
 
     fn draws(&self) -> Option<u32> {

@@ -10,7 +10,9 @@
 //! collect more rounding than the margin ε allows.
 
 use super::Model;
+use super::relabelled::Relabelled;
 use crate::level::Level;
+use crate::reference::Reference;
 use crate::rng::Draws;
 use crate::sum::sum;
 
@@ -23,6 +25,8 @@ pub(crate) struct Typical {
     /// 2ⁿ, or draws + 1: the denominator of a p-value.
     total: u64,
     draws: Option<u32>,
+    /// What was relabelled; nothing where values were resampled, or have weights.
+    of: Option<Relabelled>,
 }
 
 impl Typical {
@@ -41,7 +45,8 @@ impl Typical {
         means.swap_remove(0);
         means.sort_unstable_by(f64::total_cmp);
         let total = 1 << values.len();
-        Typical { sorted: means, empty: 0, total, draws: None }
+        let of = Some(Relabelled::Signs(values.into(), None));
+        Typical { sorted: means, empty: 0, total, draws: None, of }
     }
 
     /// Random subsets, one per draw, each unit in by a fair flip in planned order.
@@ -60,7 +65,8 @@ impl Typical {
         }
         means.sort_unstable_by(f64::total_cmp);
         let total = u64::from(draws.count) + 1;
-        Typical { sorted: means, empty, total, draws: Some(draws.count) }
+        let of = Some(Relabelled::Signs(values.into(), Some(draws)));
+        Typical { sorted: means, empty, total, draws: Some(draws.count), of }
     }
 
     /// The same of values with weights: the weighted means of subsets. A flip of A beats the data at θ₀ exactly when the
@@ -81,7 +87,7 @@ impl Typical {
             }
             means.swap_remove(0);
             means.sort_unstable_by(f64::total_cmp);
-            return Typical { sorted: means, empty: 0, total: 1 << count, draws: None };
+            return Typical { sorted: means, empty: 0, total: 1 << count, draws: None, of: None };
         }
         let (mut means, mut empty) = (Vec::with_capacity(draws.count as usize), 0);
         for mut draw in draws.each() {
@@ -93,7 +99,13 @@ impl Typical {
             }
         }
         means.sort_unstable_by(f64::total_cmp);
-        Typical { sorted: means, empty, total: u64::from(draws.count) + 1, draws: Some(draws.count) }
+        Typical {
+            sorted: means,
+            empty,
+            total: u64::from(draws.count) + 1,
+            draws: Some(draws.count),
+            of: None,
+        }
     }
 
     /// Resampled statistics, whose order statistics end an interval as those of typical values do: rank
@@ -101,7 +113,7 @@ impl Typical {
     pub(crate) fn resampled(mut statistics: Vec<f64>) -> Typical {
         statistics.sort_unstable_by(f64::total_cmp);
         let draws = u32::try_from(statistics.len()).unwrap_or(u32::MAX);
-        Typical { sorted: statistics, empty: 0, total: u64::from(draws) + 1, draws: Some(draws) }
+        Typical { sorted: statistics, empty: 0, total: u64::from(draws) + 1, draws: Some(draws), of: None }
     }
 
     /// All C(n₁ + n₂, n₁) − 1 relabellings of two arms: mean_A − mean_B over equally large A ⊂ first, B ⊂ second.
@@ -120,7 +132,8 @@ impl Typical {
         }
         gaps.sort_unstable_by(f64::total_cmp);
         let total = gaps.len() as u64 + 1;
-        Typical { sorted: gaps, empty: 0, total, draws: None }
+        let of = Some(Relabelled::Arms(first.into(), second.into(), None));
+        Typical { sorted: gaps, empty: 0, total, draws: None, of }
     }
 
     /// Random relabellings: of a random order of all units the first n₁ form the first arm; A are those that left
@@ -145,11 +158,16 @@ impl Typical {
         }
         gaps.sort_unstable_by(f64::total_cmp);
         let total = u64::from(draws.count) + 1;
-        Typical { sorted: gaps, empty, total, draws: Some(draws.count) }
+        let of = Some(Relabelled::Arms(first.into(), second.into(), Some(draws)));
+        Typical { sorted: gaps, empty, total, draws: Some(draws.count), of }
     }
 }
 
 impl Model for Typical {
+    fn reference(&self, bound: f64, _observed: f64) -> Option<Reference> {
+        self.of.as_ref()?.reference(bound)
+    }
+
     fn draws(&self) -> Option<u32> {
         self.draws
     }
@@ -179,7 +197,7 @@ impl Model for Typical {
 }
 
 /// The sum of every subset; bit i of the index says whether value i is in.
-fn subset_sums(values: &[f64]) -> Vec<f64> {
+pub(super) fn subset_sums(values: &[f64]) -> Vec<f64> {
     (0..1_usize << values.len())
         .map(|set| sum(values.iter().enumerate().filter(|(i, _)| set >> i & 1 == 1).map(|(_, v)| *v)))
         .collect()

@@ -97,6 +97,12 @@ pub enum Problem {
         /// The run.
         run: String,
     },
+    /// A journal with attempts of a run that no ledger was told of.
+    #[error("it tells of attempts, and the ledger was told of no such run before they were made")]
+    UnannouncedJournal {
+        /// Where.
+        file: PathBuf,
+    },
     /// A journal that lacks a line that a ledger names.
     #[error("the ledger names line `{line}` of run `{run}`, which its journal does not hold")]
     CutJournal {
@@ -169,6 +175,7 @@ impl Problem {
             | Problem::BrokenJournal { file, .. }
             | Problem::RenamedJournal { file, .. }
             | Problem::MissingJournal { file, .. }
+            | Problem::UnannouncedJournal { file }
             | Problem::CutJournal { file, .. }
             | Problem::TornLedger { file, .. }
             | Problem::LedgerLine { file, .. }
@@ -214,6 +221,9 @@ impl Problem {
             Problem::RenamedJournal { .. } => "give the file its run's name again",
             Problem::MissingJournal { .. } => {
                 "restore the journal from a copy, or from the store where the run was made"
+            }
+            Problem::UnannouncedJournal { .. } => {
+                "find out who put it there: a run writes to the ledger before it carries anything out; or restore the ledger"
             }
             Problem::TornLedger { .. } => "nothing: the next entry replaces the torn line",
             Problem::LedgerLine { .. } | Problem::MissingHead { .. } => {

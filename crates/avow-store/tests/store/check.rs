@@ -81,12 +81,14 @@ fn a_run_that_goes_on_meanwhile_is_no_problem() {
         let journal = journal.get_or_insert_with(|| {
             let mut beginning = opened("other");
             beginning.plan = plan().digest();
-            JournalWriter::create(&fixture.project, 4, beginning).unwrap()
+            let journal = JournalWriter::create(&fixture.project, 4, beginning).unwrap();
+            ledger.run_opened("other", plan().digest(), journal.head().unwrap()).unwrap();
+            journal
         });
         blobs.put(b"what no survey has seen").unwrap();
         let seen = format!("n[x={}]", progress.blobs);
         carry_out(&blobs, journal, &seen, &seen);
-        ledger.run_opened("other", plan().digest(), journal.head().unwrap()).unwrap();
+        ledger.run_head("other", journal.head().unwrap()).unwrap();
         // The last line is on its way.
         let path = fixture.project.journal("other");
         let mut file = fs::File::options().append(true).open(path).unwrap();
@@ -175,7 +177,8 @@ fn ledgers() {
 
     fs::remove_file(&path).unwrap();
     let found = problems(&fixture, &index);
-    assert!(matches!(&found[..], [Problem::MissingHead { .. }]), "{found:?}");
+    let two = matches!(&found[..], [Problem::MissingHead { .. }, Problem::UnannouncedJournal { .. }]);
+    assert!(two, "nobody was told of the run any more, either: {found:?}");
     assert!(found[0].is_damage() && found[0].to_string().contains("cited by run `run`"));
 }
 

@@ -8,6 +8,7 @@ use avow_audit::evidence::Fate;
 use avow_audit::measure::table::Table;
 use avow_audit::measure::{self, Readings};
 use avow_audit::{Audit, Evidence, Report};
+use avow_exchange::bundle::What;
 use avow_exchange::citation::{Citation, FILE};
 use avow_exchange::{Account, Executed, Paper, SpecText};
 use avow_model::action::Action;
@@ -105,17 +106,19 @@ pub fn executed(evidence: &Evidence<'_>, reading: &Reading) -> Result<Vec<Execut
 }
 
 /// The citation and the licences in the root of a project.
-fn credits(root: &Path) -> Result<Vec<Paper>, Failure> {
+pub fn credits(root: &Path) -> Result<Vec<Paper>, Failure> {
     let failed =
         |error| Failure::new(Exit::Machine, format!("cannot look into `{}`", root.display())).because(error);
     let mut papers = Vec::new();
     for entry in fs::read_dir(root).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let upper = name.to_uppercase();
-        let licence = ["LICENSE", "LICENCE", "COPYING"].iter().any(|word| upper.starts_with(word));
-        if path.is_file() && (name == FILE || licence) {
-            let about = if licence { "A licence of the project." } else { "How the work is to be cited." };
+        let about = match What::of_name(&name) {
+            Some(What::Licence) => "A licence of the project.",
+            Some(What::Citation) => "How the work is to be cited.",
+            Some(What::Table) | None => continue,
+        };
+        if path.is_file() {
             papers.push(Paper {
                 path: name,
                 bytes: fs::read(&path).map_err(failed)?,

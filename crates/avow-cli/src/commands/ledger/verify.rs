@@ -5,7 +5,7 @@ use std::path::Path;
 
 use avow_audit::Finding;
 use avow_audit::heads::Cited;
-use avow_audit::integrity::missing_lines;
+use avow_audit::integrity::{missing_lines, unannounced};
 use avow_audit::witness::Outcome;
 use avow_model::ledger::Ledger;
 use avow_model::ledger::proof::Proof;
@@ -47,6 +47,7 @@ fn ledger(args: &args::LedgerVerify, output: &Output) -> Result<Exit, Failure> {
     // A clone has the ledger and none of the journals, which are not under version control.
     if !journals.is_empty() {
         findings.extend(missing_lines(ledger, &journals));
+        findings.extend(unannounced(&chain.experiment, ledger, &journals));
     }
     let findings: Vec<Finding> = findings.into_iter().filter(Finding::is_damage).collect();
     let whole = |exit: Exit| if refused { exit.worse(Exit::Damaged) } else { exit };

@@ -33,13 +33,13 @@ impl Opened {
     }
 }
 
-/// Finds what an address names, and does something with it.
+/// Finds what an address names, and does something with it; `None` where no spec here has anything of the kind.
 pub(super) fn with<R>(
     args: &args::Lineage,
     written: &str,
     output: &Output,
     then: impl FnOnce(&Opened, &Audit<'_>, Lineage) -> Result<R, Failure>,
-) -> Result<R, Failure> {
+) -> Result<Option<R>, Failure> {
     let (specs, text) = candidates(args, written)?;
     let mut refused = None;
     for path in &specs {
@@ -58,13 +58,14 @@ pub(super) fn with<R>(
         }
         let found = find(&opened, &audit, text, output)?;
         if !found.roots.is_empty() {
-            return then(&opened, &audit, found);
+            return then(&opened, &audit, found).map(Some);
         }
     }
-    Err(refused.unwrap_or_else(|| nothing(written)))
+    refused.map_or(Ok(None), Err)
 }
 
-fn nothing(written: &str) -> Failure {
+/// That nothing is called so.
+pub(super) fn nothing(written: &str) -> Failure {
     if Path::new(written).exists() {
         return Failure::new(Exit::Usage, format!("nothing in the store has the content of `{written}`"))
             .hint(

@@ -19,9 +19,9 @@ pub(super) fn compared(
     form: LineageForm,
     output: &Output,
 ) -> Result<Exit, Failure> {
-    asked::with(args, a, output, |first, one, found| {
+    let compared = asked::with(args, a, output, |first, one, found| {
         let left = side(first, one, &found, a)?;
-        asked::with(args, b, output, |second, other, found| {
+        let compared = asked::with(args, b, output, |second, other, found| {
             let right = side(second, other, &found, b)?;
             let names = (one.evidence().label(left.member), other.evidence().label(right.member));
             let difference = difference(left, right).map_err(failure::audit)?;
@@ -33,8 +33,10 @@ pub(super) fn compared(
                 lines(&names, &difference).into_iter().try_for_each(|line| output.data(line))?;
             }
             Ok(Exit::Done)
-        })
-    })
+        })?;
+        compared.ok_or_else(|| asked::nothing(b))
+    })?;
+    compared.ok_or_else(|| asked::nothing(a))
 }
 
 fn side<'a>(

@@ -8,6 +8,7 @@ use avow_report::graph::{Graph, Kind};
 
 use super::text::{MOST, again, short};
 use crate::words;
+use crate::words::foreign::said;
 
 /// So many files of a code folder, and so many faults, are named.
 const NAMED: usize = 6;
@@ -25,6 +26,7 @@ pub(super) fn graph(lineage: &Lineage, all: bool) -> Graph {
         drawing.node(id, node);
     }
     drawing.faults();
+    drawing.elsewhere();
     drawing.graph
 }
 
@@ -255,6 +257,20 @@ impl<'a> Drawing<'a> {
             _ => lines.push(fate.to_owned()),
         }
         lines
+    }
+
+    /// Where others have the same bytes, beside what has them here. No arrow is part of the making: what they say of it
+    /// is their word.
+    fn elsewhere(&mut self) {
+        let (lineage, mut imports) = (self.lineage, BTreeMap::<&str, usize>::new());
+        for same in &lineage.foreign {
+            let Some(to) = self.place(&same.node) else { continue };
+            let from = *imports.entry(&same.import).or_insert_with(|| {
+                let title = format!("foreign {} {}", same.form.word(), short(&same.import));
+                self.graph.node(Kind::Foreign, title, wrapped(&said(&same.title)))
+            });
+            self.graph.edge(from, to, "the same bytes", true);
+        }
     }
 
     /// What differs from what was registered, and what is damaged, beside what was asked for.

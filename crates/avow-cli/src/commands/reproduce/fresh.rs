@@ -49,6 +49,15 @@ impl Fresh {
             )
             .hint("a bundle that holds it, or the project itself, can be reproduced"));
         }
+        for (path, bytes) in spec.tables()? {
+            let target = folder.path().join(path);
+            if !target.exists() {
+                let parent = target.parent().unwrap_or(folder.path());
+                std::fs::create_dir_all(parent)
+                    .and_then(|()| std::fs::write(&target, &bytes))
+                    .map_err(machine)?;
+            }
+        }
         let target = folder.path().join(&spec.path);
         let parent = target.parent().unwrap_or(folder.path());
         std::fs::create_dir_all(parent)

@@ -15,6 +15,7 @@ use avow_store::{BlobStore, FileBlobs, Intake, RecordStore, StoreError};
 use serde_json::json;
 
 use super::Wanted;
+use super::distributions::{self, Distribution};
 use crate::context::Reading;
 use crate::exit::Exit;
 use crate::failure;
@@ -38,6 +39,8 @@ pub(super) struct Comparison {
     verdicts: Vec<(String, String, String)>,
     /// Claims whose measurements came out otherwise: name, claimed effect, how much they vary.
     noise: Vec<(String, f64, Floor)>,
+    /// Measurements of stages that promise a distribution.
+    distributions: Vec<Distribution>,
 }
 
 /// Compares member by member.
@@ -58,7 +61,9 @@ pub(super) fn compare(
         other: BTreeMap::new(),
         verdicts: Vec::new(),
         noise: Vec::new(),
+        distributions: distributions::compare(wanted, (before, reading), (now, rereading))?,
     };
+    let drawn = distributions::drawn(before.plan);
     for stage in evidence::topological(before.plan).map_err(failure::audit)? {
         for member in &before.stages[stage] {
             let label = before.label(member.member);
@@ -80,7 +85,11 @@ pub(super) fn compare(
             if let (Some(old), false) = (member.action, same_work) {
                 found.note_other(&before.plan.stages[stage].name, (old, verified.attempt.action), &both);
             }
-            let compared = judged(before.plan, source, verified).map_err(failure::audit)?;
+            let mut compared = judged(before.plan, source, verified).map_err(failure::audit)?;
+            // From inputs that are drawn anew nothing more than a distribution comes.
+            if !same_work && compared.result == Judged::Differs && drawn.contains(&stage) {
+                compared.result = Judged::AsDeclared;
+            }
             let bad = matches!(compared.result, Judged::Differs | Judged::NotMade);
             if bad && found.first.is_none() {
                 found.first = Some(label);
@@ -193,7 +202,7 @@ impl Comparison {
     /// The exit code: a record that cannot be made again does not hold.
     pub(super) fn exit(&self) -> Exit {
         let bad = self.count(Judged::Differs) + self.count(Judged::NotMade);
-        if bad > 0 {
+        if bad > 0 || self.distributions.iter().any(Distribution::differs) {
             Exit::Damaged
         } else if self.count(Judged::Unknown) + self.missing.len() > 0 {
             Exit::Machine
@@ -225,6 +234,7 @@ impl Comparison {
         for label in self.missing.iter().take(TOLD) {
             output.data(format!("  {label} was not reached"))?;
         }
+        self.distributions.iter().try_for_each(|one| output.data(one.words()))?;
         for (name, before, now) in &self.verdicts {
             output.data(if before == now {
                 format!("{name}: {now}, as before")
@@ -276,14 +286,18 @@ impl Comparison {
         let members: Vec<_> = self.members.iter().map(Compared::json).collect();
         let noise = |(name, effect, floor): &(String, f64, Floor)| json!({"claim": name, "effect": effect, "noise": floor, "below": *effect < floor.sd});
         let verdict = |(name, before, now): &(String, String, String)| json!({"claim": name, "before": before, "now": now});
-        json!({
+        let mut all = json!({
             "same": self.count(Judged::Same), "as-declared": self.count(Judged::AsDeclared),
             "differs": self.count(Judged::Differs), "not-made": self.count(Judged::NotMade),
             "not-compared": self.count(Judged::Unknown), "not-reached": self.missing,
             "first": self.first, "other-work": self.other, "members": members,
             "verdicts": self.verdicts.iter().map(verdict).collect::<Vec<_>>(),
             "noise": self.noise.iter().map(noise).collect::<Vec<_>>(),
-        })
+        });
+        if !self.distributions.is_empty() {
+            all["distributions"] = self.distributions.iter().map(Distribution::json).collect();
+        }
+        all
     }
 }
 
