@@ -199,7 +199,7 @@ def long_paper(folder, members, epochs):
     half = members // 2
     (folder / "paper.yaml").write_text(
         "avow: 1\nexperiment: paper\n"
-        f"axes: {{decay: [0, 1], seed: {{range: [0, {half - 1}]}}}}\n"
+        f"axes: {{decay: [0, 1], seed: {{range: [0, {half}]}}}}\n"
         "params: {half: %d, epochs: %d}\nstages:\n  train:\n"
         "    run: 'awk -v epochs=${params.epochs} -v member=$((${axes.decay} * ${params.half} + ${axes.seed}))"
         " -f history.awk > ${outputs.history}'\n    environment: none\n"

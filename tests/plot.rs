@@ -1,5 +1,4 @@
 //! Plots as files: what is drawn, in each form, and where it goes.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
 
@@ -143,4 +142,24 @@ fn the_null_is_drawn_against_what_was_observed() {
     // What is only drawn is no part of a verdict: old copies of verdicts and macro files stay good.
     let verdict = sandbox.avow(&["verdict", "--json"]).with_code(0).json();
     assert!(verdict["verdicts"][0].get("behind").is_none(), "{verdict:#}");
+}
+
+/// Beyond the members whose lineage is written out at length there are others; their numbers lead somewhere as well.
+#[test]
+fn every_number_of_a_page_links_to_where_it_comes_from() {
+    let sandbox = done();
+    sandbox.replace("spec.yaml", "seed: [1, 2, 3, 4]", "seed: {range: [1, 8]}");
+    sandbox.avow(&["run", "-q"]).expect_code(0);
+    sandbox.avow(&["report", "--html", "page.html"]).expect_code(0);
+    let page = sandbox.read("page.html");
+    let links: std::collections::BTreeSet<&str> =
+        page.split("href=\"#made-").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert_eq!(links.len(), 56, "one for each attempt");
+    for link in links {
+        assert_eq!(page.matches(&format!("id=\"made-{link}\"")).count(), 1, "{link}");
+    }
+    let (_, table) = page.split_once("Table of measurements").unwrap();
+    let rows: Vec<&str> = table.split("<tr>").skip(2).take(112).collect();
+    assert!(rows.len() == 112 && rows.iter().all(|row| row.contains("href=\"#made-")), "{}", rows.len());
+    assert!(page.contains("as the members of its stage above"));
 }

@@ -148,28 +148,40 @@ impl<'a> Audit<'a> {
     /// ledger and attempts. With `show` there are verdicts although a registered plan is incomplete; whoever asks
     /// for that has recorded that values are about to be seen.
     pub fn report(self, journals: Option<&[RunJournal]>, show: bool) -> Result<Report, AuditError> {
-        let Audit { evidence, source, ledger, registered, hiding, mut findings } = self;
+        let hidden = self.hiding.is_some() && !show;
+        let readings = if hidden { Readings::default() } else { selected(&self.evidence, self.source)? };
+        self.report_on(journals, show, &readings)
+    }
+
+    /// The same, on measurements that were read already: at least those of every stage that a claim selects from.
+    pub fn report_on(
+        &self,
+        journals: Option<&[RunJournal]>,
+        show: bool,
+        readings: &Readings,
+    ) -> Result<Report, AuditError> {
+        let Audit { evidence, source, ledger, registered, hiding, findings } = self;
+        let (source, ledger, mut findings) = (*source, *ledger, findings.clone());
         let plan = evidence.plan;
         findings.extend(evidence.findings.iter().cloned());
         match journals {
-            Some(journals) => findings.extend(integrity::check(&evidence, ledger, journals)),
+            Some(journals) => findings.extend(integrity::check(evidence, ledger, journals)),
             None => findings.extend(ledger_findings(ledger)),
         }
         let denominators =
-            journals.map(|journals| denominators::count(&evidence, source, ledger, journals)).transpose()?;
+            journals.map(|journals| denominators::count(evidence, source, ledger, journals)).transpose()?;
         let sealed =
-            journals.map(|journals| holdout::reads(&evidence, source, ledger, journals)).transpose()?;
-        let leaks = holdout::leaks(&evidence, source)?;
+            journals.map(|journals| holdout::reads(evidence, source, ledger, journals)).transpose()?;
+        let leaks = holdout::leaks(evidence, source)?;
         let (registered, hidden) = (registered.as_ref(), hiding.is_some());
         let deviations =
-            all_deviations((&evidence, registered, hidden), source, ledger, leaks.deviations, &mut findings)?;
+            all_deviations((evidence, registered, hidden), source, ledger, leaks.deviations, &mut findings)?;
         let hidden = hiding.is_some() && !show;
-        let readings = if hidden { Readings::default() } else { selected(&evidence, source)? };
-        let mut verdicts = if hidden { Vec::new() } else { judge::judge(&evidence, &readings) };
-        noise::qualify(&evidence, source, &readings, &mut verdicts)?;
-        disputed(&evidence, source, &mut verdicts, &mut findings)?;
+        let mut verdicts = if hidden { Vec::new() } else { judge::judge(evidence, readings) };
+        noise::qualify(evidence, source, readings, &mut verdicts)?;
+        disputed(evidence, source, &mut verdicts, &mut findings)?;
         attach(plan, &mut verdicts, &deviations);
-        findings.extend(readings.findings);
+        findings.extend(readings.findings.iter().cloned());
         findings.sort();
         findings.dedup();
         Ok(Report {
@@ -178,8 +190,8 @@ impl<'a> Audit<'a> {
             standing: evidence.standing(),
             witness: None,
             proofs: Vec::new(),
-            completeness: hiding.unwrap_or_else(|| evidence.completeness()),
-            registration: evidence.registration,
+            completeness: hiding.clone().unwrap_or_else(|| evidence.completeness()),
+            registration: evidence.registration.clone(),
             hidden,
             searches: if hidden { Vec::new() } else { search::standing(plan) },
             verdicts,
@@ -188,7 +200,7 @@ impl<'a> Audit<'a> {
             uncompared: leaks.uncompared,
             deviations,
             findings,
-            problems: readings.problems,
+            problems: readings.problems.clone(),
             foreign: Vec::new(),
         })
     }

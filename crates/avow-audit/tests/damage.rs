@@ -109,7 +109,7 @@ fn a_store_that_hands_out_wrong_bytes_is_not_believed() {
     let blob = lab.result(lab.member("train", 5));
     let careless = Careless(std::mem::take(&mut lab.blobs), blob);
     let source = avow_audit::Source::new(&careless, &lab.index);
-    let report = audit(&lab.plan, source, &lab.read_ledger(), Some(&lab.journals())).unwrap();
+    let report = audit(&lab.plan, source, &lab.announced(), Some(&lab.journals())).unwrap();
     assert_eq!(found(&report), ["damaged-blob"]);
     voided(&report, "damaged-evidence");
 }
@@ -123,7 +123,7 @@ fn a_missing_result() {
         kept.put(&lab.blobs.read(blob).unwrap()).unwrap();
     }
     let source = avow_audit::Source::new(&kept, &lab.index);
-    let report = audit(&lab.plan, source, &lab.read_ledger(), Some(&lab.journals())).unwrap();
+    let report = audit(&lab.plan, source, &lab.announced(), Some(&lab.journals())).unwrap();
     assert_eq!(found(&report), ["missing-blob"]);
     voided(&report, "damaged-evidence");
 }
@@ -150,7 +150,7 @@ fn a_changed_removed_or_cut_journal_line() {
     let report = cut.audit();
     assert!(found(&report).contains(&"journal-cut") && found(&report).contains(&"unjournalled"));
     // Nobody has any journal, which is not the same as nobody asking.
-    let none = audit(&lab.plan, lab.source(), &lab.read_ledger(), Some(&[])).unwrap();
+    let none = audit(&lab.plan, lab.source(), &lab.announced(), Some(&[])).unwrap();
     assert!(found(&none).contains(&"missing-journal") && found(&none).contains(&"unjournalled"));
     let unasked = audit(&lab.plan, lab.source(), &lab.read_ledger(), None).unwrap();
     assert_eq!(unasked.findings, []);
@@ -162,7 +162,7 @@ fn a_torn_tail_is_reported_and_is_no_damage() {
     let mut journals = lab.journals();
     let bytes = [lab.journal_bytes(), b"{\"prev".to_vec()].concat();
     journals[0].journal = avow_model::journal::read(&bytes);
-    let report = audit(&lab.plan, lab.source(), &lab.read_ledger(), Some(&journals)).unwrap();
+    let report = audit(&lab.plan, lab.source(), &lab.announced(), Some(&journals)).unwrap();
     assert_eq!((found(&report), report.is_damaged()), (vec!["journal-torn"], false));
     lab.ledger.extend(b"{\"kind\":");
     let report = lab.audit();
@@ -208,7 +208,7 @@ fn forged(forge: impl Fn(Recorded, &[Recorded]) -> Recorded) -> Report {
     let index =
         Forged { sound: &lab.index, from: entries[5].digest(), to: forge(entries[5].clone(), &entries) };
     let source = avow_audit::Source::new(&lab.blobs, &index);
-    audit(&lab.plan, source, &lab.read_ledger(), Some(&lab.journals())).unwrap()
+    audit(&lab.plan, source, &lab.announced(), Some(&lab.journals())).unwrap()
 }
 
 /// An index that answers one question wrongly.
@@ -343,7 +343,7 @@ fn an_index_that_mixes_traces_up() {
         Recorded { position, experiment: "lab".to_owned(), member: "train".to_owned(), attempt: stray };
     let mixed = Mixed(&lab.index, asked, recorded);
     let source = avow_audit::Source::new(&lab.blobs, &mixed);
-    let report = audit(&lab.plan, source, &lab.read_ledger(), Some(&lab.journals())).unwrap();
+    let report = audit(&lab.plan, source, &lab.announced(), Some(&lab.journals())).unwrap();
     assert_eq!(fault(&report), AttemptFault::OtherAction);
 }
 
@@ -370,8 +370,7 @@ fn damage_that_no_number_reads_is_found_by_a_thorough_look() {
     let blob = lab.result(lab.member("split", 0));
     lab.blobs.damage(blob, b"spilt");
     assert_eq!(found(&lab.audit()), [""; 0]);
-    let report =
-        audit(&lab.plan, lab.source().thorough(), &lab.read_ledger(), Some(&lab.journals())).unwrap();
+    let report = audit(&lab.plan, lab.source().thorough(), &lab.announced(), Some(&lab.journals())).unwrap();
     let [Finding::DamagedBlob { used, .. }] = report.findings.as_slice() else { panic!() };
     assert_eq!((used.as_str(), report.is_damaged()), ("split.result", true));
 }

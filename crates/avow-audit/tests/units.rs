@@ -338,11 +338,11 @@ fn declared_keys_and_values_narrow_what_a_file_says() {
     lab.run("train", |_| Some(r#"{"accuracy": 0.5, "epoch": 3, "loss": "broken"}"#.to_owned()));
     let readings = measure::read_all(&lab.evidence(), lab.source()).unwrap();
     assert_eq!((readings.values.len(), readings.problems.len()), (2, 0));
-    assert_eq!(readings.values[0].keys, [("epoch".to_owned(), Value::Int(3))].into());
+    assert_eq!(*readings.values[0].keys, [("epoch".to_owned(), Value::Int(3))].into());
     let mut tidy = stage("train", &["seed"], MeasurementFormat::TidyJsonLines);
     tidy.measurements[0].keys = vec!["layer".to_owned()];
     let mut lab = Lab::new(plan(vec![seeds(1)], vec![tidy], vec![]));
     lab.run("train", |_| Some(r#"{"name": "a", "value": 1, "layer": 2, "note": [1, NaN]}"#.to_owned()));
     let readings = measure::read_all(&lab.evidence(), lab.source()).unwrap();
-    assert_eq!(readings.values[0].keys, [("layer".to_owned(), Value::Int(2))].into());
+    assert_eq!(*readings.values[0].keys, [("layer".to_owned(), Value::Int(2))].into());
 }

@@ -4,13 +4,15 @@ mod claims;
 mod figures;
 mod tables;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use avow_audit::evidence::MemberEvidence;
 use avow_audit::lineage::{Address, lineage};
 use avow_audit::measure::table::Table;
 use avow_audit::{Evidence, Report, Source};
 use avow_model::plan::Plan;
 use avow_report::document::{Document, Figure, Source as Chain};
+use avow_store::RecordStore;
 
 use crate::commands::lineage::line;
 use crate::context::Reading;
@@ -18,7 +20,7 @@ use crate::failure;
 use crate::output::Failure;
 use crate::words;
 
-/// Members whose lineage is written out; of many alike the others differ in little.
+/// Members whose lineage is written out; of many alike the others differ in little, and get a line each.
 const CHAINS: usize = 40;
 
 /// Everything that a page is made from.
@@ -85,27 +87,28 @@ impl Page<'_> {
         all
     }
 
-    /// The attempts whose chains are written out: those of the first measured members.
+    /// The attempts that numbers in the page are linked to: those of every measurement that it shows.
     fn chained(&self) -> BTreeSet<String> {
-        let mut attempts = BTreeSet::new();
-        for row in &self.table.rows {
-            if attempts.len() == CHAINS {
-                break;
-            }
-            attempts.insert(row.origin.attempt.to_string());
-        }
-        attempts
+        self.table.rows.iter().take(tables::ROWS).map(|row| row.origin.attempt.to_string()).collect()
     }
 
     fn chains(&self) -> Result<Vec<Chain>, Failure> {
         let (source, chained): (Source<'_>, _) = (self.reading.source(), self.chained());
-        let mut chains = Vec::new();
+        let members: BTreeMap<String, &MemberEvidence> = self
+            .evidence
+            .members()
+            .flat_map(|member| member.attempts.iter().map(move |tried| (tried.attempt.to_string(), member)))
+            .collect();
+        // Written out are the first of each stage; whatever else is alike refers to one of them.
+        let (mut chains, mut whole) = (Vec::new(), BTreeMap::<u32, usize>::new());
         for attempt in chained {
-            let member = self
-                .evidence
-                .members()
-                .find(|member| member.attempts.iter().any(|tried| tried.attempt.to_string() == attempt));
-            let Some(member) = member else { continue };
+            let Some(member) = members.get(&attempt) else { continue };
+            let written = whole.entry(member.member.stage).or_default();
+            *written += 1;
+            if *written > CHAINS {
+                chains.push(self.brief(&attempt, member)?);
+                continue;
+            }
             let label = self.evidence.label(member.member);
             let address = Address::parse(self.plan, &label).map_err(|error| {
                 Failure::new(crate::exit::Exit::Internal, format!("`{label}` is no address")).because(error)
@@ -116,6 +119,38 @@ impl Page<'_> {
             chains.push(Chain { anchor: anchor(&attempt), heading: label, steps });
         }
         Ok(chains)
+    }
+
+    /// The chain of an attempt of which many alike are written out: what is its own.
+    fn brief(&self, attempt: &str, member: &MemberEvidence) -> Result<Chain, Failure> {
+        let label = self.evidence.label(member.member);
+        let mut steps = vec![(0, format!("{label} ({})", member.fate.word()))];
+        let tried = member.attempts.iter().find(|tried| tried.attempt.to_string() == attempt);
+        let recorded = match tried {
+            Some(tried) => self.reading.index.attempt(tried.attempt).map_err(failure::store)?,
+            None => None,
+        };
+        if let Some(recorded) = recorded {
+            let made = &recorded.attempt;
+            steps.push((
+                1,
+                format!(
+                    "attempt {} {} at {} on {} in run {}, of action {}",
+                    attempt.get(..8).unwrap_or(attempt),
+                    made.outcome.word(),
+                    words::moment(made.started),
+                    made.host.name,
+                    recorded.position.run,
+                    made.action.short()
+                ),
+            ));
+            let outputs = made.outputs.iter();
+            steps.extend(
+                outputs.map(|(name, output)| (2, format!("wrote `{name}`: {}", output.artifact.short()))),
+            );
+        }
+        steps.push((1, format!("as the members of its stage above; `avow lineage '{label}'` writes it out")));
+        Ok(Chain { anchor: anchor(attempt), heading: label, steps })
     }
 }
 

@@ -70,7 +70,13 @@ impl Stocks {
         } else {
             None
         };
-        let report = audit.report(Some(&reading.journals()?), peek.is_some()).map_err(failure::audit)?;
+        let journals = reading.journals()?;
+        // Nothing is read twice: a store may have a million measurements.
+        let report = match &readings {
+            Some(readings) => audit.report_on(Some(&journals), peek.is_some(), readings),
+            None => audit.report(Some(&journals), false),
+        };
+        let report = report.map_err(failure::audit)?;
         self.findings.extend(report.findings.iter().cloned());
         match readings {
             Some(readings) => {

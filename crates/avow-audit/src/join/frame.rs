@@ -332,7 +332,11 @@ impl<'a> Selection<'a> {
     fn take_measurements(&mut self, readings: &Readings, stage: u32, name: &str) {
         for m in readings.values.iter().filter(|m| m.member.stage == stage && m.name == name) {
             if self.wanted_cell(m.member) && self.wanted_keys(&m.keys) {
-                self.records.entry(m.member).or_default().push((m.keys.clone(), slot(m), m.origin.clone()));
+                self.records.entry(m.member).or_default().push((
+                    (*m.keys).clone(),
+                    slot(m),
+                    m.origin.clone(),
+                ));
             }
         }
         let concerns =

@@ -126,7 +126,7 @@ impl Builder<'_> {
             name: format!("{stage}.{}", number.name),
             member: label,
             value: number.value,
-            keys: number.keys.clone(),
+            keys: (*number.keys).clone(),
             line: number.origin.line,
         };
         let file = self.artifact(Artifact::Blob(number.origin.artifact), Some(number.member));

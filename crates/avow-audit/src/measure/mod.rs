@@ -37,8 +37,8 @@ pub struct Measurement {
     pub censored: bool,
     /// The member's axes.
     pub axes: Arc<BTreeMap<String, Value>>,
-    /// The record's own keys.
-    pub keys: BTreeMap<String, Value>,
+    /// The record's own keys; those of equal records are one.
+    pub keys: Arc<BTreeMap<String, Value>>,
     /// Where it was read.
     pub origin: Origin,
 }
@@ -170,10 +170,10 @@ impl Readings {
 
 /// Reads all measurement files of one stage.
 pub fn read_stage(evidence: &Evidence<'_>, source: Source<'_>, stage: usize) -> Result<Readings, AuditError> {
-    let mut readings = Readings::default();
+    let (mut readings, mut shared) = (Readings::default(), Shared::default());
     for member in &evidence.stages[stage] {
         if let Fate::Stands(stands) = &member.fate {
-            let mut reader = MemberReader::new(evidence, member, stands, &mut readings);
+            let mut reader = MemberReader::new(evidence, member, stands, (&mut shared, &mut readings));
             reader.read(source)?;
         }
     }
@@ -187,8 +187,8 @@ pub(crate) fn read_attempt(
     attempt: &Stands,
     source: Source<'_>,
 ) -> Result<Readings, AuditError> {
-    let mut readings = Readings::default();
-    MemberReader::new(evidence, member, attempt, &mut readings).read(source)?;
+    let (mut readings, mut shared) = (Readings::default(), Shared::default());
+    MemberReader::new(evidence, member, attempt, (&mut shared, &mut readings)).read(source)?;
     Ok(readings)
 }
 
@@ -201,7 +201,42 @@ pub fn read_all(evidence: &Evidence<'_>, source: Source<'_>) -> Result<Readings,
     Ok(all)
 }
 
-type RecordId = (String, Vec<(String, String)>);
+/// Keys of records and names, each once for all members of a stage: a million measurements have few different ones.
+#[derive(Default)]
+struct Shared {
+    keys: HashMap<Vec<(String, String)>, Keys>,
+    names: HashMap<String, usize>,
+}
+
+/// The keys of a record, and the number of how they are written.
+#[derive(Clone)]
+struct Keys {
+    written: usize,
+    all: Arc<BTreeMap<String, Value>>,
+}
+
+impl Shared {
+    fn keys(&mut self, keys: BTreeMap<String, Value>) -> Keys {
+        let id: Vec<(String, String)> =
+            keys.iter().map(|(name, value)| (name.clone(), value.to_string())).collect();
+        let written = self.keys.len();
+        let known = self.keys.entry(id).or_insert_with(|| Keys { written, all: Arc::new(keys.clone()) });
+        // Values that are written alike and are of two kinds stay what they are.
+        if *known.all == keys { known.clone() } else { Keys { written: known.written, all: Arc::new(keys) } }
+    }
+
+    fn name(&mut self, name: &str) -> usize {
+        if let Some(known) = self.names.get(name) {
+            return *known;
+        }
+        let number = self.names.len();
+        self.names.insert(name.to_owned(), number);
+        number
+    }
+}
+
+/// A record: the number of its name, and that of its keys as they are written.
+type RecordId = (usize, usize);
 
 struct MemberReader<'a> {
     stage: &'a Stage,
@@ -211,6 +246,7 @@ struct MemberReader<'a> {
     stands: &'a Stands,
     /// Where each record was first read, by name and keys.
     seen: HashMap<RecordId, usize>,
+    shared: &'a mut Shared,
     out: &'a mut Readings,
 }
 
@@ -225,7 +261,7 @@ impl<'a> MemberReader<'a> {
         evidence: &'a Evidence<'_>,
         of: &MemberEvidence,
         stands: &'a Stands,
-        out: &'a mut Readings,
+        (shared, out): (&'a mut Shared, &'a mut Readings),
     ) -> MemberReader<'a> {
         let cell = expand::cell(evidence.plan, of.member);
         let axes = cell.values().map(|(axis, value)| (axis.to_owned(), value)).collect();
@@ -236,6 +272,7 @@ impl<'a> MemberReader<'a> {
             axes: Arc::new(axes),
             stands,
             seen: HashMap::new(),
+            shared,
             out,
         }
     }
@@ -285,7 +322,10 @@ impl<'a> MemberReader<'a> {
         };
         for (name, pointer) in &file.declared.pointers {
             match value.at(pointer) {
-                Some(found) => self.number(file, 1, name, found, BTreeMap::new()),
+                Some(found) => {
+                    let none = self.shared.keys(BTreeMap::new());
+                    self.number(file, 1, name, found, none);
+                }
                 None => {
                     let pointer = pointer.clone();
                     self.problem(file.declared, 1, Some(name), Reason::NotThere { pointer });
@@ -390,7 +430,7 @@ impl<'a> MemberReader<'a> {
     }
 
     /// Record keys; one named like an axis of the cell must agree with it, and then says nothing new.
-    fn keys(&self, pairs: impl Iterator<Item = (String, Json)>) -> Result<BTreeMap<String, Value>, Reason> {
+    fn keys(&mut self, pairs: impl Iterator<Item = (String, Json)>) -> Result<Keys, Reason> {
         let mut keys = BTreeMap::new();
         for (key, value) in pairs {
             let Some(value) = value.key() else { return Err(Reason::BadKey { key }) };
@@ -407,17 +447,10 @@ impl<'a> MemberReader<'a> {
                 }
             }
         }
-        Ok(keys)
+        Ok(self.shared.keys(keys))
     }
 
-    fn number(
-        &mut self,
-        file: &File<'_>,
-        line: usize,
-        name: &str,
-        value: &Json,
-        keys: BTreeMap<String, Value>,
-    ) {
+    fn number(&mut self, file: &File<'_>, line: usize, name: &str, value: &Json, keys: Keys) {
         self.censorable(file, line, name, (value, None), keys);
     }
 
@@ -428,7 +461,7 @@ impl<'a> MemberReader<'a> {
         line: usize,
         name: &str,
         (value, said): (&Json, Option<bool>),
-        keys: BTreeMap<String, Value>,
+        keys: Keys,
     ) {
         let (value, censored) = match (value, said) {
             (Json::Object(pairs), None) => match cut_off(pairs) {
@@ -440,7 +473,7 @@ impl<'a> MemberReader<'a> {
         let Some(number) = value.number() else {
             return self.problem(file.declared, line, Some(name), Reason::NotANumber { kind: value.kind() });
         };
-        let id = (name.to_owned(), keys.iter().map(|(k, v)| (k.clone(), v.to_string())).collect());
+        let id = (self.shared.name(name), keys.written);
         if let Some(first) = self.seen.get(&id).copied() {
             return self.problem(file.declared, line, Some(name), Reason::Duplicate { first });
         }
@@ -457,7 +490,7 @@ impl<'a> MemberReader<'a> {
             value: number,
             censored,
             axes: Arc::clone(&self.axes),
-            keys,
+            keys: keys.all,
             origin,
         });
     }

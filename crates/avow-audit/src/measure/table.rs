@@ -83,7 +83,7 @@ impl Table {
             value: m.value,
             censored: m.censored,
             axes: (*m.axes).clone(),
-            keys: m.keys.clone(),
+            keys: (*m.keys).clone(),
             origin: m.origin.clone(),
         };
         Table {

@@ -150,7 +150,7 @@ impl Stocked {
             Kind::Measurement => {
                 let (experiment, m) = &self.measurements[id];
                 let stage = &self.experiments[*experiment].stages[m.member.stage as usize];
-                let mut all: Vec<_> = m.axes.iter().chain(&m.keys).collect();
+                let mut all: Vec<_> = m.axes.iter().chain(m.keys.iter()).collect();
                 all.sort_by(|a, b| a.0.cmp(b.0));
                 format!("{stage}.{}{}", m.name, coordinates(all.into_iter()))
             }

@@ -131,8 +131,11 @@ impl Stocked {
     }
 
     fn along_one(&self, kind: Kind, id: usize, family: &Family) -> Option<Selection> {
+        if family.ids.len() > SEARCHED {
+            return None;
+        }
         let over = self.differences(kind, family);
-        if family.ids.len() > SEARCHED || over.len() < 2 {
+        if over.len() < 2 {
             return None;
         }
         let at = self.at(kind, id)?;
@@ -160,7 +163,7 @@ impl Stocked {
             Kind::Summary => Some(self.groups[self.summaries[id].group].at.iter().collect()),
             Kind::Measurement => {
                 let m = &self.measurements[id].1;
-                Some(m.axes.iter().chain(&m.keys).collect())
+                Some(m.axes.iter().chain(m.keys.iter()).collect())
             }
             Kind::Claim | Kind::Design => None,
         }

@@ -1,6 +1,7 @@
 //! Summaries over replicates: what tables of papers print. The least and the greatest are measurements themselves.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use avow_model::axis::Points;
 use avow_model::plan::Plan;
@@ -67,28 +68,52 @@ fn replicates(plan: &Plan) -> BTreeSet<String> {
     names
 }
 
-type Place = (u32, String, Vec<(String, String)>);
+/// What the measurements of a group have in common: stage, name, and the numbers of their axes and keys without the
+/// replicate.
+type Place<'m> = (u32, &'m str, usize, usize);
+
+/// Numbers for coordinates without the replicate. Measurements share their maps, so each map is written out once.
+struct Places<'m> {
+    over: &'m str,
+    known: HashMap<*const BTreeMap<String, Value>, usize>,
+    written: HashMap<Vec<(String, String)>, usize>,
+}
+
+impl<'m> Places<'m> {
+    fn new(over: &'m str) -> Places<'m> {
+        Places { over, known: HashMap::new(), written: HashMap::new() }
+    }
+
+    /// The number of a map; equal ones have one number. The maps must live as long as this does.
+    fn number(&mut self, of: &'m Arc<BTreeMap<String, Value>>) -> usize {
+        let Places { over, known, written } = self;
+        *known.entry(Arc::as_ptr(of)).or_insert_with(|| {
+            let rest = of.iter().filter(|(name, _)| name.as_str() != *over);
+            let text = rest.map(|(name, value)| (name.clone(), value.to_string())).collect();
+            let next = written.len();
+            *written.entry(text).or_insert(next)
+        })
+    }
+}
 
 impl Stocked {
     pub(super) fn add_summaries(&mut self, experiment: usize, plan: &Plan, measured: &[Measurement]) {
         for over in replicates(plan) {
-            let mut groups: HashMap<Place, Vec<usize>> = HashMap::new();
-            let mut order: Vec<Place> = Vec::new();
+            let mut places = Places::new(&over);
+            let mut known: HashMap<Place<'_>, usize> = HashMap::new();
+            let mut groups: Vec<Vec<usize>> = Vec::new();
             for (index, m) in measured.iter().enumerate() {
                 if !m.value.is_finite() || !(m.axes.contains_key(&over) || m.keys.contains_key(&over)) {
                     continue;
                 }
-                let rest = m.axes.iter().chain(&m.keys).filter(|(name, _)| **name != over);
-                let at = rest.map(|(name, value)| (name.clone(), value.to_string())).collect();
-                let place = (m.member.stage, m.name.clone(), at);
-                let group = groups.entry(place.clone()).or_insert_with(|| {
-                    order.push(place);
-                    Vec::new()
+                let place = (m.member.stage, m.name.as_str(), places.number(&m.axes), places.number(&m.keys));
+                let group = *known.entry(place).or_insert_with(|| {
+                    groups.push(Vec::new());
+                    groups.len() - 1
                 });
-                group.push(index);
+                groups[group].push(index);
             }
-            for place in order {
-                let members = &groups[&place];
+            for members in groups {
                 if let ([first, ..], true) = (members.as_slice(), members.len() > 1) {
                     let values: Vec<f64> = members.iter().map(|index| measured[*index].value).collect();
                     self.summarise(experiment, plan, &measured[*first], &over, &values);
@@ -98,7 +123,7 @@ impl Stocked {
     }
 
     fn summarise(&mut self, experiment: usize, plan: &Plan, first: &Measurement, over: &str, values: &[f64]) {
-        let all = first.axes.iter().chain(&first.keys).filter(|(name, _)| *name != over);
+        let all = first.axes.iter().chain(first.keys.iter()).filter(|(name, _)| *name != over);
         let group = self.groups.len();
         self.groups.push(Group {
             experiment,

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use avow_audit::Audit;
 use avow_audit::measure::{self, table::Table};
-use avow_audit::{Audit, Evidence};
 
 use crate::context::{Reading, Spec};
 use crate::exit::Exit;
@@ -51,17 +51,11 @@ pub(super) fn with<R>(
     let reading = Reading::open(&spec.project, &plan.experiment)?;
     let audit = Audit::gather(plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
     super::verdict::guard(&spec, &reading, &audit, peek, shown)?;
-    let mut report = audit.report(Some(&reading.journals()?), true).map_err(failure::audit)?;
+    let evidence = audit.evidence();
+    let readings = measure::read_all(evidence, reading.source()).map_err(failure::audit)?;
+    let report = audit.report_on(Some(&reading.journals()?), true, &readings);
+    let mut report = report.map_err(failure::audit)?;
     report.foreign = super::verdict::foreign(&spec, plan)?;
-    let evidence = Evidence::gather(plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
-    let readings = measure::read_all(&evidence, reading.source()).map_err(failure::audit)?;
     let table = Table::new(plan, &readings);
-    then(&Page {
-        title: spec.title(),
-        plan,
-        evidence: &evidence,
-        report: &report,
-        table: &table,
-        reading: &reading,
-    })
+    then(&Page { title: spec.title(), plan, evidence, report: &report, table: &table, reading: &reading })
 }

@@ -18,7 +18,7 @@ use crate::output::Failure;
 use crate::words;
 
 /// Rows of the table of measurements that a page holds.
-const ROWS: usize = 2000;
+pub(super) const ROWS: usize = 2000;
 /// Values of an axis that are written out.
 const VALUES: u64 = 12;
 

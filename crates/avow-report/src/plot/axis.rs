@@ -38,6 +38,11 @@ pub(super) fn label(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
+/// A place on an axis of this width as a label: what is nothing beside the width is 0, whatever rounding made of it.
+pub(super) fn place(value: f64, width: f64) -> String {
+    label(if value.abs() < width * 1e-9 { 0.0 } else { value })
+}
+
 /// A text that fits into so many characters.
 pub(super) fn fitted(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
@@ -49,7 +54,7 @@ pub(super) fn fitted(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{fitted, is_drawable, label, range};
+    use super::{fitted, is_drawable, label, place, range};
 
     #[test]
     fn ranges_hold_their_values_and_are_never_empty() {
@@ -84,6 +89,13 @@ mod tests {
         ] {
             assert_eq!(label(value), expected);
         }
+    }
+
+    #[test]
+    fn what_rounding_leaves_of_zero_is_zero() {
+        assert_eq!(place(-2.2e-16, 2.0), "0");
+        assert_eq!(place(2.2e-16, 1e-15), "2.2e-16");
+        assert_eq!(place(0.5, 2.0), "0.5");
     }
 
     #[test]

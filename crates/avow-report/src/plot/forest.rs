@@ -47,7 +47,7 @@ impl Forest {
             .disable_mesh()
             .disable_y_axis()
             .x_desc(&self.scale)
-            .x_label_formatter(&|x| axis::label(*x))
+            .x_label_formatter(&|x| axis::place(*x, right - left))
             .label_style(font(13))
             .axis_desc_style(font(13))
             .axis_style(BLACK_)

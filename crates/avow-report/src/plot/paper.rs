@@ -81,9 +81,11 @@ mod tests {
     }
 
     #[test]
-    fn a_pdf_is_one_page_that_is_the_same_each_time() {
+    fn a_pdf_is_one_page_with_its_font() {
         let bytes = plot().pdf().expect("drawn");
-        assert!(bytes.starts_with(b"%PDF-1."));
-        assert_eq!(bytes, plot().pdf().expect("drawn again"));
+        assert!(bytes.starts_with(b"%PDF-1.") && bytes.trim_ascii_end().ends_with(b"%%EOF"));
+        let count = |text: &[u8]| bytes.windows(text.len()).filter(|window| *window == text).count();
+        assert_eq!((count(b"/Type /Page\n"), count(b"/Count 1")), (1, 1));
+        assert!(count(b"DejaVuSans") > 0);
     }
 }

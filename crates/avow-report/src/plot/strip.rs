@@ -46,7 +46,7 @@ impl Strip {
             .configure_mesh()
             .disable_x_mesh()
             .x_labels(0)
-            .y_label_formatter(&|y| axis::label(*y))
+            .y_label_formatter(&|y| axis::place(*y, high - low))
             .x_desc(&self.grouping)
             .y_desc(&self.measure)
             .label_style(font(13))

@@ -47,8 +47,8 @@ impl Trend {
             .build_cartesian_2d(left..right, low..high)?;
         chart
             .configure_mesh()
-            .x_label_formatter(&|x| axis::label(*x))
-            .y_label_formatter(&|y| axis::label(*y))
+            .x_label_formatter(&|x| axis::place(*x, right - left))
+            .y_label_formatter(&|y| axis::place(*y, high - low))
             .x_desc(&self.along)
             .y_desc(&self.measure)
             .label_style(font(13))
