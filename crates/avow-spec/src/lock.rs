@@ -88,8 +88,7 @@ impl Lock {
         let (wanted, marker) = line.split_once(';').map_or((line, None), |(a, b)| (a, Some(b)));
         let Some((name, version)) = wanted.split_once("==") else { return };
         let name = name.split(['[', '(']).next().unwrap_or(name);
-        let version =
-            version.trim_start_matches('=').split([',', ' ', '\t', ')']).find(|part| !part.is_empty());
+        let version = version.trim_start_matches('=').split(ends).find(|part| !part.is_empty());
         self.pin(name, version.unwrap_or_default(), always && marker.is_none());
     }
 
@@ -157,9 +156,12 @@ impl Lock {
 /// Lines without comments, continued ones joined.
 fn logical(text: &str) -> Vec<String> {
     let joined = text.replace("\\\r\n", " ").replace("\\\n", " ");
-    let bare = |line: &str| match line.trim() {
-        comment if comment.starts_with('#') => String::new(),
-        line => line.split(" #").next().unwrap_or(line).trim().to_owned(),
+    let bare = |line: &str| {
+        let blank = |at: usize| line[..at].chars().next_back().is_none_or(char::is_whitespace);
+        let comment = line.match_indices('#').map(|(at, _)| at).find(|at| blank(*at));
+        let said = comment.map_or(line, |at| &line[..at]);
+        // What looks as if it went on and does not would swallow the next line of a plain form.
+        said.trim_end_matches(|c: char| c == '\\' || c.is_whitespace()).trim_start().to_owned()
     };
     joined.lines().map(bare).filter(|line| !line.is_empty()).collect()
 }
@@ -233,7 +235,10 @@ mod tests {
         assert_eq!(told("pip", text, &[("numpy", "1.26.3"), ("torch", "2.1")]), ["numpy 1.26.4 1.26.3"]);
         assert_eq!(told("pip", text, &[("torch", "2.1.0")]), ["numpy 1.26.4 None"]);
         assert_eq!(told("pip", "a==1.*\nb===2.0\n", &[("a", "2"), ("b", "2")]), [""; 0]);
-        assert_eq!(told("pip", "a (==1)\nb c==1\nd == 1{\ne\rf==1\n", &[]), ["a 1 None"]);
+        assert_eq!(
+            told("pip", "a (==1)\nb c==1\nd == 1{\ne\rf==1\ng==2\t# b\n", &[]),
+            ["a 1 None", "g 2 None"]
+        );
     }
 
     #[test]
