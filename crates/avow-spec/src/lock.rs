@@ -88,6 +88,7 @@ impl Lock {
         let (wanted, marker) = line.split_once(';').map_or((line, None), |(a, b)| (a, Some(b)));
         let Some((name, version)) = wanted.split_once("==") else { return };
         let name = name.split(['[', '(']).next().unwrap_or(name);
+        let ends = |c: char| c.is_whitespace() || c == ',' || c == ')';
         let version = version.trim_start_matches('=').split(ends).find(|part| !part.is_empty());
         self.pin(name, version.unwrap_or_default(), always && marker.is_none());
     }
