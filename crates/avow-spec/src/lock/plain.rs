@@ -48,10 +48,10 @@ fn requirement(line: &str) -> String {
     let (name, rest) = wanted.split_at(wanted.find(|c| !part_of_name(c)).unwrap_or(wanted.len()));
     let rest = rest.trim();
     // What no requirement looks like is not put in order, or it might say something else afterwards.
-    if name.is_empty() || !(rest.starts_with('@') || are_versions(rest)) {
+    let mut plain = normalised(name);
+    if plain.is_empty() || !(rest.starts_with('@') || are_versions(rest)) {
         return line.to_owned();
     }
-    let mut plain = normalised(name);
     match rest {
         // An address may hold anything.
         rest if rest.starts_with('@') => plain.push_str(&format!(" {rest}")),
