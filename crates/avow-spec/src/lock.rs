@@ -45,7 +45,8 @@ impl Lock {
         let mut lock = Lock::default();
         match manager {
             "uv" => lock.uv(text),
-            "pip" => logical(text).iter().for_each(|line| lock.requirement(line, true)),
+            // As its plain form says it, so that the two never say different things.
+            "pip" => plain::pip(text).lines().for_each(|line| lock.requirement(line, true)),
             "conda" => lock.conda(text),
             _ => {}
         }
