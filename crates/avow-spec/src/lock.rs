@@ -43,10 +43,12 @@ impl Lock {
     /// Reads a lock file of a manager (`uv`, `pip`, `conda`). Lines that pin nothing are passed over.
     pub fn read(manager: &str, text: &str) -> Lock {
         let mut lock = Lock::default();
+        // As the plain form says it, so that the two never say different things.
+        let form = plain(manager, text);
+        let text = form.as_deref().unwrap_or(text);
         match manager {
             "uv" => lock.uv(text),
-            // As its plain form says it, so that the two never say different things.
-            "pip" => plain::pip(text).lines().for_each(|line| lock.requirement(line, true)),
+            "pip" => text.lines().for_each(|line| lock.requirement(line, true)),
             "conda" => lock.conda(text),
             _ => {}
         }

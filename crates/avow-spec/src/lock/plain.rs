@@ -25,7 +25,7 @@ pub fn plain(manager: &str, text: &str) -> Option<String> {
 }
 
 /// Options in their order, which may matter, then requirements by name.
-pub(super) fn pip(text: &str) -> String {
+fn pip(text: &str) -> String {
     let (options, requirements): (Vec<_>, Vec<_>) =
         logical(text).into_iter().partition(|line| line.starts_with('-'));
     let spaced = |line: &String| line.split_whitespace().collect::<Vec<_>>().join(" ");
