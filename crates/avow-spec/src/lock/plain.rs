@@ -49,8 +49,8 @@ fn requirement(line: &str) -> String {
     let rest = rest.trim();
     // What no requirement looks like is not put in order, or it might say something else afterwards.
     let mut plain = normalised(name);
-    // After a space it would be a comment or an option.
-    let other = marker.is_some_and(|marker| marker.starts_with(['#', '-']));
+    // In another place it would be a comment or an option, or the next line would go on here.
+    let other = line.contains('\\') || marker.is_some_and(|marker| marker.starts_with(['#', '-']));
     if plain.is_empty() || other || !(rest.starts_with('@') || are_versions(rest)) {
         return line.to_owned();
     }
