@@ -110,7 +110,8 @@ pub fn attempts(journal: &Journal) -> Vec<Recorded> {
 
 /// Reads the journals that hold more than the index does; returns their runs.
 fn catch_up(index: &SledIndex, journals: &[JournalFile]) -> Result<Vec<String>, StoreError> {
-    let indexed: HashMap<String, u64> = index.indexed()?.into_iter().collect();
+    let indexed: HashMap<String, u64> =
+        index.indexed()?.into_iter().map(|(run, noted)| (run, noted.length)).collect();
     let mut runs = Vec::new();
     for file in journals.iter().filter(|file| indexed.get(&file.run) != Some(&file.length)) {
         take_in(index, file)?;
@@ -162,15 +163,21 @@ fn usable(project: &Project, journals: &[JournalFile]) -> Result<Result<SledInde
         Ok(Err(error)) => return Ok(Err(format!("it cannot be opened: {error}"))),
         Err(_) => return Ok(Err("it cannot be opened".to_owned())),
     };
-    let lengths: HashMap<&str, u64> = journals.iter().map(|file| (file.run.as_str(), file.length)).collect();
-    for (run, length) in indexed {
-        match lengths.get(run.as_str()) {
-            None => return Ok(Err(format!("the journal of run `{run}` is gone"))),
-            Some(now) if *now < length => {
-                return Ok(Err(format!("the journal of run `{run}` became shorter")));
+    let files: HashMap<&str, &JournalFile> = journals.iter().map(|file| (file.run.as_str(), file)).collect();
+    for (run, noted) in indexed {
+        let what = match files.get(run.as_str()) {
+            None => "is gone",
+            Some(file) if file.length < noted.length => "became shorter",
+            // A run only appends, so nothing of ours writes to it without making it longer.
+            Some(file)
+                if file.length == noted.length
+                    && noted.modified.is_some_and(|at| at != file.stamp.modified) =>
+            {
+                "was written to by something else"
             }
-            Some(_) => {}
-        }
+            Some(_) => continue,
+        };
+        return Ok(Err(format!("the journal of run `{run}` {what}")));
     }
     Ok(Ok(index))
 }

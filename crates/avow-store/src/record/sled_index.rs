@@ -5,7 +5,7 @@
 //! | `attempts` | attempt digest | [`Recorded`] as JSON |
 //! | `traces` | action digest, place | attempt digest |
 //! | `members` | experiment, `\0`, member, `\0`, place | attempt digest |
-//! | `journals` | run | length in bytes of the journal when everything in it was indexed |
+//! | `journals` | run | length in bytes of the journal when everything in it was indexed, and when it was last written to then |
 //! | `stamps` | device, inode | size, times, digest |
 //!
 //! A place sorts as [`Position`] does: opening time, run, line. sled's own flush is no promise about a power
@@ -27,6 +27,35 @@ use crate::stamp::{FileStamp, StampCache};
 
 /// Bytes of pages that sled keeps in memory; its default of 1 GiB is out of proportion to an index.
 const CACHE: u64 = 24 << 20;
+
+/// The folder of the journals beside that of the index.
+const JOURNALS: &str = "journal";
+
+/// A journal as it was when everything in it was indexed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Noted {
+    /// Its length in bytes.
+    pub(crate) length: u64,
+    /// When it was last written to, in nanoseconds since 1970, where that was noted.
+    pub(crate) modified: Option<i64>,
+}
+
+impl Noted {
+    fn unreadable() -> StoreError {
+        StoreError::IndexValue { what: "journal length" }
+    }
+
+    /// Earlier only the length was noted.
+    fn read(bytes: &[u8]) -> Result<Noted, StoreError> {
+        let (length, rest) = bytes.split_first_chunk::<8>().ok_or_else(Noted::unreadable)?;
+        let modified = match rest {
+            [] => None,
+            rest => Some(i64::from_be_bytes(rest.try_into().map_err(|_| Noted::unreadable())?)),
+        };
+        let modified = modified.filter(|time| *time != 0);
+        Ok(Noted { length: u64::from_be_bytes(*length), modified })
+    }
+}
 
 /// An index in a folder that one process at a time can open.
 #[derive(Debug)]
@@ -71,30 +100,34 @@ impl SledIndex {
         // The note must not outlive what it notes.
         self.flush()?;
         self.stand_before()?;
-        self.journals.insert(run, &length.to_be_bytes())?;
+        let mut noted = length.to_be_bytes().to_vec();
+        noted.extend(self.modified(run).unwrap_or_default().to_be_bytes());
+        self.journals.insert(run, noted)?;
         Ok(())
     }
 
+    /// When the journal of a run was last written to; an index that lies beside no journals does not know.
+    fn modified(&self, run: &str) -> Option<i64> {
+        let path = self.folder.parent()?.join(JOURNALS).join(format!("{run}.jsonl"));
+        Some(FileStamp::of(&std::fs::metadata(path).ok()?).modified)
+    }
+
     /// What [`SledIndex::caught_up`] noted, by run.
-    pub(crate) fn indexed(&self) -> Result<Vec<(String, u64)>, StoreError> {
-        let unreadable = || StoreError::IndexValue { what: "journal length" };
+    pub(crate) fn indexed(&self) -> Result<Vec<(String, Noted)>, StoreError> {
         self.journals
             .iter()
             .map(|item| {
-                let (run, length) = item?;
-                let run = String::from_utf8(run.to_vec()).map_err(|_| unreadable())?;
-                let length = <[u8; 8]>::try_from(&*length).map_err(|_| unreadable())?;
-                Ok((run, u64::from_be_bytes(length)))
+                let (run, noted) = item?;
+                let run = String::from_utf8(run.to_vec()).map_err(|_| Noted::unreadable())?;
+                Ok((run, Noted::read(&noted)?))
             })
             .collect()
     }
 
     /// What [`SledIndex::caught_up`] noted of one run.
     pub(crate) fn indexed_length(&self, run: &str) -> Result<Option<u64>, StoreError> {
-        let Some(length) = self.journals.get(run)? else { return Ok(None) };
-        let length = <[u8; 8]>::try_from(&*length);
-        let length = length.map_err(|_| StoreError::IndexValue { what: "journal length" })?;
-        Ok(Some(u64::from_be_bytes(length)))
+        let noted = self.journals.get(run)?.map(|noted| Noted::read(&noted)).transpose()?;
+        Ok(noted.map(|noted| noted.length))
     }
 
     /// Hands everything to the operating system; a crash of the process then loses nothing.

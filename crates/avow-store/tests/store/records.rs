@@ -163,6 +163,31 @@ fn an_index_behind_a_killed_run_catches_up() {
     assert_eq!(index.entries().unwrap(), [recorded]);
 }
 
+/// Something else than a run wrote to a journal and left it as long as it was: what the index knows of it is no
+/// longer what it says.
+#[test]
+fn a_journal_that_was_edited_in_place_is_read_again() {
+    let fixture = Fixture::new();
+    let lock = RunLock::try_acquire(&fixture.project).unwrap();
+    let (index, _) = open_index(&fixture.project, &lock).unwrap();
+    two_runs(&fixture, &index);
+    let built = index.entries().unwrap();
+    drop(index);
+    let path = fixture.project.journal(&built[0].position.run);
+    let text = fs::read_to_string(&path).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    fs::write(&path, text.replacen("\"succeeded\"", "\"Succeeded\"", 1)).unwrap();
+    let (index, opening) = open_index(&fixture.project, &lock).unwrap();
+    assert!(
+        matches!(&opening, Opening::Rebuilt { reason } if reason.contains("written to by something else")),
+        "{opening:?}"
+    );
+    assert_ne!(index.entries().unwrap(), built);
+    assert_eq!(index.entries().unwrap(), memory_index(&fixture.project).unwrap().entries().unwrap());
+    drop(index);
+    assert_eq!(open_index(&fixture.project, &lock).unwrap().1, Opening::Complete);
+}
+
 #[test]
 fn a_deleted_or_shortened_journal_takes_its_attempts_along() {
     let fixture = Fixture::new();
