@@ -224,6 +224,11 @@ fn a_plan_answers_the_questions_of_registration_forms() {
     let predicted = sandbox.avow(&["export", "aspredicted"]).with_code(0).json();
     assert!(predicted["sample"].as_str().unwrap().contains("Five is what there is."));
     assert_eq!(predicted["name"], "cells");
+    let registered = project();
+    registered.avow(&["register", "-q", "--accept-warnings"]).expect_code(0);
+    registered.avow(&["run", "-q"]).expect_code(0);
+    let then = registered.avow(&["export", "osf"]).with_code(0).json();
+    assert_eq!(then["q8"], "Registration prior to creation of data", "the form asks about the registration");
     let checklist = sandbox.avow(&["export", "neurips"]).with_code(0).json();
     assert_eq!(checklist["1"]["claims"][0], serde_json::json!({"claim": "high", "verdict": "supported"}));
     assert_eq!(checklist["7"]["claims"][0]["planned"], 3);

@@ -80,6 +80,9 @@ fn a_reader_draws_a_sample_that_the_author_could_not_know() {
     assert_eq!(drawn("0")["same"], 1);
     let bare = sandbox.avow(&["reproduce", "--sample", "1"]).with_code(2);
     assert!(bare.stderr.contains("nonce"), "{}", bare.stderr);
+    let nothing =
+        sandbox.avow(&["reproduce", "--sample", "0", "--nonce", "a", "--record", "r.json"]).with_code(2);
+    assert!(nothing.stderr.contains("--sample") && !sandbox.path("r.json").exists(), "{}", nothing.stderr);
 }
 
 #[test]

@@ -62,6 +62,11 @@ fn clusters_count_equally_or_by_their_units() {
     // Seven clusters, all above 0: the smallest p there is, whatever they weigh.
     assert!(near(&units["q"], 2.0 / 128.0) && units["word"] == "supported", "{units}");
     assert!(near(&estimate["estimate"], all) && estimate["word"] == "supported", "{estimate}");
+    assert_eq!((&units["units"]["used"], &units["units"]["clusters"]), (&20.into(), &7.into()), "{units}");
+    let told = sandbox.avow(&["verdict"]).with_code(0).stdout;
+    assert!(told.contains("n 20/20 in 7 clusters"), "{told}");
+    let told = sandbox.avow(&["verdict", "--explain", "equal"]).with_code(0).stdout;
+    assert!(told.contains("over 20 units in 7 clusters"), "{told}");
     let full = sandbox.avow(&["check", "--full"]).with_code(0).stdout;
     assert!(full.contains("weight: units"), "{full}");
     sandbox.file("again.yaml", full);
@@ -177,6 +182,12 @@ fn forecasts_are_held_against_labels_drawn_from_themselves() {
     assert_eq!(words, ["inconclusive", "supported", "supported"], "{found}");
     assert!(near(&all[1]["q"], 2.0 / 10_000.0), "{}", all[1]);
     assert_eq!(all[1]["qualifiers"][0]["code"], "forecasts");
+    assert!(
+        all[0]["interval"].is_null() && all[1]["interval"].is_null(),
+        "a test without an interval: {found}"
+    );
+    let told = sandbox.avow(&["verdict"]).with_code(0).stdout;
+    assert!(!told.contains("inf") && !told.contains("interval contains"), "{told}");
     let refused = format!("  low: {{select: stated, replicate: item, {rule}, below: 0.1}}}}\n");
     let refused = project(FORECASTS, &refused).avow(&["check"]).with_code(3).stderr;
     assert!(refused.contains("a test of calibration asks whether"), "{refused}");

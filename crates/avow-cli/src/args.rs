@@ -443,7 +443,7 @@ pub struct Reproduce {
     pub spec: Option<PathBuf>,
     /// Only so many members, drawn by `--nonce` in proportion to what they cost, with what they need.
     #[arg(long, value_name = "K", requires = "nonce")]
-    pub sample: Option<usize>,
+    pub sample: Option<std::num::NonZeroUsize>,
     /// A text of the reader's choice, which whoever made the record could not know.
     #[arg(long, value_name = "TEXT", requires = "sample")]
     pub nonce: Option<String>,

@@ -477,6 +477,7 @@ impl Member<'_> {
         if verdict.has_no_interval() {
             self.undefine(&mut verdict);
         }
+        verdict.drop_unbounded();
         verdict
     }
 

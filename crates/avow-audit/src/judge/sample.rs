@@ -104,10 +104,11 @@ pub(super) fn sample(
     for unit in 0..joined.units.len() {
         take(joined, unit, points, whole, &mut out, &mut worst);
     }
-    let units = out.units.clone();
+    let mut units = out.units.clone();
     let clusters = std::mem::take(&mut out.clusters);
     let clustered = !joined.stratified && clusters.iter().flatten().any(Option::is_some);
     let mut out = if clustered { out.sample.clustered(&clusters) } else { out.sample };
+    units.clusters = clustered.then_some(out.sizes.len());
     if joined.stratified {
         let own = clusters.first().map(Vec::as_slice).unwrap_or_default();
         let all = distinct(own);

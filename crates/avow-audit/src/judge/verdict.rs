@@ -120,6 +120,17 @@ impl Verdict {
 }
 
 impl Verdict {
+    /// Takes out intervals that are the whole line: a test without an interval has none, and says nothing by it.
+    pub(super) fn drop_unbounded(&mut self) {
+        let bounded = |interval: &Interval| interval.low.is_finite() || interval.high.is_finite();
+        self.refuting_interval = self.refuting_interval.filter(bounded);
+        self.marginal_interval = self.marginal_interval.filter(bounded);
+        if self.interval.is_some_and(|interval| !bounded(&interval)) {
+            self.interval = None;
+            self.qualifiers.retain(|qualifier| !matches!(qualifier, Qualifier::IntervalContainsBound { .. }));
+        }
+    }
+
     /// Whether an interval that there should be has an end that is no number.
     pub(super) fn has_no_interval(&self) -> bool {
         let all = [self.interval, self.refuting_interval, self.marginal_interval];
@@ -206,6 +217,9 @@ pub struct Units {
     pub planned: usize,
     /// Units used.
     pub used: usize,
+    /// Clusters that they lie in and that are drawn as one, where the claim has clusters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clusters: Option<usize>,
     /// By arm.
     pub arms: Vec<ArmUnits>,
 }

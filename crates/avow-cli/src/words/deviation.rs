@@ -62,7 +62,11 @@ fn what(deviation: &Deviation) -> String {
     match &deviation.what {
         What::Plan(change) => self::change(change),
         What::OlderAttempts { stage, members } => {
-            format!("{} of `{stage}` made before the registration {}", listed(members), stand(members.len()))
+            format!(
+                "{} of `{stage}` not made under the registration {}",
+                listed(members),
+                stand(members.len())
+            )
         }
         What::Members { stage, fate, members } => {
             let fate = match *fate {

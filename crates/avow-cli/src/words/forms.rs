@@ -62,7 +62,12 @@ fn cells(verdict: &Verdict) -> Vec<String> {
         verdict.estimate.map(number).unwrap_or_default(),
         interval.unwrap_or_default(),
         verdict.q_corrected.map(number).unwrap_or_default(),
-        format!("{}/{}", verdict.units.used, verdict.units.planned),
+        format!(
+            "{}/{}{}",
+            verdict.units.used,
+            verdict.units.planned,
+            super::verdict::clusters(&verdict.units)
+        ),
     ]
 }
 

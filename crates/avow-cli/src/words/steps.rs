@@ -111,7 +111,8 @@ fn numbers(verdict: &Verdict) -> Option<String> {
     let lost = units.planned.saturating_sub(units.used);
     let lost =
         if lost > 0 { format!(", {lost} of {} planned are missing", units.planned) } else { String::new() };
-    Some(format!("{} over {} units{lost}", number(estimate), units.used))
+    let clusters = super::verdict::clusters(units);
+    Some(format!("{} over {} units{clusters}{lost}", number(estimate), units.used))
 }
 
 fn tested(claim: &Claim, part: Option<&Part>, verdict: &Verdict) -> Option<String> {
@@ -160,8 +161,11 @@ fn corrected(verdict: &Verdict) -> Option<String> {
 
 fn decided(verdict: &Verdict) -> String {
     let word = verdict.word.map_or("an estimate without a verdict", Word::word);
-    let reason =
-        verdict.reason.as_ref().map(|r| format!(", {}", super::verdict::reason_words(r))).unwrap_or_default();
+    let reason = verdict
+        .reason
+        .as_ref()
+        .map(|r| format!(", {}", super::verdict::reason_of(verdict, r)))
+        .unwrap_or_default();
     match (verdict.decided_by, verdict.q_corrected) {
         (DecidedBy::Inference, Some(q)) if verdict.reason.is_none() => {
             let side = match verdict.p {

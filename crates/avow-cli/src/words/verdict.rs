@@ -1,6 +1,6 @@
 //! Verdicts in words: one line a claim, and everything behind one.
 
-use avow_audit::judge::{Culprit, DecidedBy, Interval, Piece, Qualifier, Reason, Verdict};
+use avow_audit::judge::{Culprit, DecidedBy, Interval, Piece, Qualifier, Reason, Units, Verdict};
 use avow_audit::{Report, Standing, Word};
 use avow_model::claim::{Correction, Tier};
 use avow_model::label;
@@ -116,7 +116,7 @@ fn row(verdict: &Verdict) -> Vec<String> {
             .filter(|_| verdict.word != Some(Word::Void))
             .map(|q| format!("q {}", number(q)))
             .unwrap_or_default(),
-        format!("n {}/{}", verdict.units.used, verdict.units.planned),
+        format!("n {}/{}{}", verdict.units.used, verdict.units.planned, clusters(&verdict.units)),
         why(verdict),
     ]
 }
@@ -176,7 +176,7 @@ fn span(interval: Interval) -> String {
 fn why(verdict: &Verdict) -> String {
     let mut parts = Vec::new();
     if let Some(reason) = &verdict.reason {
-        parts.push(reason_words(reason));
+        parts.push(reason_of(verdict, reason));
     }
     if let Some(culprit) = verdict.refuted_by.first() {
         let more = match verdict.refuted_by.len() {
@@ -221,6 +221,21 @@ fn culprit_words(culprit: &Culprit) -> String {
         }
         (Some(found), None, _) => format!("{place}{}", number(found)),
         _ => format!("{place}differs"),
+    }
+}
+
+/// ` in 8 clusters`, where units are not drawn one by one.
+pub fn clusters(units: &Units) -> String {
+    units.clusters.map(|n| format!(" in {}", super::count(n as u64, "cluster"))).unwrap_or_default()
+}
+
+/// The reason for a verdict: a test that has no interval decides without one.
+pub fn reason_of(verdict: &Verdict, reason: &Reason) -> String {
+    match (reason.word(), verdict.interval) {
+        (word @ "crosses-bound", None) if verdict.method.is_some() => {
+            format!("{word}: the test, which has no interval, decides nothing")
+        }
+        _ => reason_words(reason),
     }
 }
 
@@ -312,8 +327,8 @@ pub fn standing(report: &Report, always: bool) -> String {
                 && !report.verdicts.is_empty() =>
         {
             format!(
-                "Exploratory: the plan is the one registered as {}, but what these claims rest on is older; \
-                 see the deviations.\n",
+                "Exploratory: the plan is the one registered as {}, but what these claims rest on was not made \
+                 under it; see the deviations.\n",
                 registration.leaf.short()
             )
         }
@@ -407,7 +422,7 @@ fn one(verdict: &Verdict, report: &Report) -> String {
     let word = verdict.word.map_or_else(|| "no verdict in this tier".to_owned(), |w| capital(w.word()));
     rows.push(("verdict", format!("{word}{}", place(&verdict.member))));
     if let Some(reason) = &verdict.reason {
-        rows.push(("reason", reason_words(reason)));
+        rows.push(("reason", reason_of(verdict, reason)));
     }
     rows.push(("rule", verdict.rule.to_owned()));
     if let Some(estimate) = verdict.estimate {
@@ -481,7 +496,7 @@ fn units(verdict: &Verdict) -> String {
         .map(|(i, arm)| format!("arm {}: {} missing, {} not finite", i + 1, arm.missing, arm.non_finite))
         .collect();
     let missing = if arms.is_empty() { String::new() } else { format!(" ({})", arms.join("; ")) };
-    format!("{} used of {} planned{missing}", units.used, units.planned)
+    format!("{} used of {} planned{}{missing}", units.used, units.planned, clusters(units))
 }
 
 fn piece(piece: &Piece) -> String {

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use avow_audit::{Audit, Report};
+use avow_engine::current_registration;
 use avow_model::claim::{Claim, Missing, Test, Tier};
 use avow_model::expand;
 use avow_model::plan::{Plan, Program};
@@ -37,7 +38,7 @@ pub fn print(form: Form, args: &args::ExportForm, output: &Output) -> Result<Exi
     embargo::closed_to(&spec.project, &plan.experiment, "a form")?;
     let reading = Reading::open(&spec.project, &plan.experiment)?;
     let audit = Audit::gather(plan, reading.source(), &reading.ledger).map_err(failure::audit)?;
-    let existing = audit.evidence().completeness().done > 0;
+    let existing = had_data(&reading).unwrap_or_else(|| audit.evidence().completeness().done > 0);
     let (answers, required): (Map<String, Value>, &[&str]) = match form {
         Form::Osf => (osf(plan, existing), &["q2", "q3", "q4", "q8", "q11"]),
         Form::Aspredicted => (as_predicted(plan, existing), &["hypothesis", "name"]),
@@ -161,6 +162,13 @@ fn exploratory(plan: &Plan) -> Option<String> {
 
 fn seen(plan: &Plan) -> Option<String> {
     (!plan.seen.is_empty()).then(|| format!("Looked at before: {}", plan.seen.join("; ")))
+}
+
+/// Whether anything had been tried when the plan in force was registered: the forms ask about then, not about now.
+fn had_data(reading: &Reading) -> Option<bool> {
+    let registration = current_registration(&reading.ledger)?;
+    let line = reading.ledger.entry(registration.leaf)?.line();
+    Some(line.get("existed")?.get("tried")?.as_u64()? > 0)
 }
 
 fn data_state(plan: &Plan, existing: bool) -> String {

@@ -109,7 +109,7 @@ impl Wanted {
             None => None,
         };
         let sampled = match args.sample {
-            Some(count) => Some(sample(&costs, count, args.nonce.as_deref().unwrap_or_default())),
+            Some(count) => Some(sample(&costs, count.get(), args.nonce.as_deref().unwrap_or_default())),
             None => named,
         };
         let all: BTreeSet<String> = costs.keys().cloned().collect();
