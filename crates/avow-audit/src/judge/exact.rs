@@ -118,7 +118,7 @@ fn count(joined: &Joined) -> Units {
         let whole = |unit: &usize| (0..joined.points.len()).all(|p| is_there(&joined.slot(*unit, p, arm)));
         ArmUnits { planned, missing: planned - (0..planned).filter(whole).count(), non_finite: 0 }
     };
-    Units { planned, used, arms: (0..joined.arms).map(arm).collect() }
+    Units { planned, used, clusters: None, arms: (0..joined.arms).map(arm).collect() }
 }
 
 fn culprit(setting: Setting<'_>, couple: &Couple, within: Option<Tolerance>) -> Culprit {
