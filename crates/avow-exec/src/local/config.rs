@@ -7,7 +7,7 @@ use crate::confine::{Bounds, Confinement};
 use crate::environment::Base;
 use crate::secret::Secrets;
 
-/// How a [`LocalExecutor`] works.
+/// How a [`LocalExecutor`](super::LocalExecutor) works.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The folder of attempt folders, on the file system of the blobs. Made if absent.
