@@ -28,6 +28,9 @@ use crate::disk;
 use crate::error::{Context, StoreError};
 use crate::files;
 
+/// The folder of the journals in the store, beside that of the index.
+pub(crate) const JOURNALS: &str = "journal";
+
 /// The newest layout this program knows.
 pub const FORMAT: u32 = 1;
 
@@ -117,7 +120,7 @@ impl Project {
 
     /// The folder of the journals.
     pub fn journals(&self) -> PathBuf {
-        self.store().join("journal")
+        self.store().join(JOURNALS)
     }
 
     /// Where a run's journal lies.

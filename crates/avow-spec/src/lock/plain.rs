@@ -47,10 +47,10 @@ fn requirement(line: &str) -> String {
     let part_of_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let (name, rest) = wanted.split_at(wanted.find(|c| !part_of_name(c)).unwrap_or(wanted.len()));
     let rest = rest.trim();
-    // What no requirement looks like is not put in order, or it might say something else afterwards.
     let mut plain = normalised(name);
     // In another place it would be a comment or an option, or the next line would go on here.
     let other = line.contains('\\') || marker.is_some_and(|marker| marker.starts_with(['#', '-']));
+    // What no requirement looks like is not put in order, or it might say something else afterwards.
     if plain.is_empty() || other || !(rest.starts_with('@') || are_versions(rest)) {
         return line.to_owned();
     }
@@ -246,6 +246,14 @@ mod tests {
             "Ä == 1",
             "./here[Extra] == 2",
             "a * 2 --hash=sha256:b --hash=sha256:a",
+            "a == 2.1.x = { r",
+            "a[b",
+            "a[b c]==1",
+            "_ == 1",
+            ".",
+            "a;#b",
+            "a;--b",
+            "a==1 --hash=sha256:b\\c --hash=sha256:a",
         ] {
             same("pip", &[&format!("{line}\n"), &format!(" {line}  # by hand\n")], &format!("{line}\n"));
         }

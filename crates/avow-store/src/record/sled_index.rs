@@ -23,13 +23,11 @@ use avow_model::digest::{ActionDigest, AttemptDigest, BlobDigest};
 use super::{Position, RecordStore, Recorded, of_stage};
 use crate::disk;
 use crate::error::{Context, StoreError};
+use crate::project::JOURNALS;
 use crate::stamp::{FileStamp, StampCache};
 
 /// Bytes of pages that sled keeps in memory; its default of 1 GiB is out of proportion to an index.
 const CACHE: u64 = 24 << 20;
-
-/// The folder of the journals beside that of the index.
-const JOURNALS: &str = "journal";
 
 /// A journal as it was when everything in it was indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
